@@ -1,0 +1,1 @@
+//! Laws, to be written in the next commits.

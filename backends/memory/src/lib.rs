@@ -1,0 +1,1 @@
+//! In-memory store, to be written in the next commits.

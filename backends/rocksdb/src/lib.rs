@@ -1,0 +1,1 @@
+//! RocksDB, to be written in the next commits.

@@ -1,0 +1,25 @@
+//! Respgate: a stateless gateway that speaks the Redis protocol and keeps every byte in a key-value store.
+//!
+//! The modules, in the order in which a request meets them:
+//!
+//! 1. [`server`] accepts the connection, reads its bytes and groups its requests into units of work;
+//! 2. [`resp`] finds the requests in the bytes, and turns replies into bytes;
+//! 3. [`client`] holds what a connection has agreed with us, and the list of all connections;
+//! 4. [`command`] looks the command up, parses its arguments and words the reply;
+//! 5. [`types`] knows what a string, a hash or a list does, and nothing of RESP;
+//! 6. [`keyspace`] is the unit of work: snapshot, own writes, latches, commit, retry;
+//! 7. [`encoding`] maps keys and values to the bytes in the store (`FORMAT.md` beside it is the reference);
+//! 8. `respgate-backend-api` is what a store must do; `backends/` holds the stores.
+//!
+//! Dependencies point downwards in this list only. Beside it stand [`config`], the only reader of files and
+//! environment, and [`telemetry`].
+
+pub mod client;
+pub mod command;
+pub mod config;
+pub mod encoding;
+pub mod keyspace;
+pub mod resp;
+pub mod server;
+pub mod telemetry;
+pub mod types;
