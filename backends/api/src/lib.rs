@@ -45,7 +45,7 @@ pub trait KvBackend: Send + Sync + 'static {
     async fn statistics(&self) -> Result<Statistics>;
 
     /// Makes every acknowledged commit as durable as the store can, then releases its files and connections.
-    /// Later calls of any method fail with [`Error::Unavailable`]; calling `close` again is harmless.
+    /// Later calls fail with [`Error::Unavailable`], on open snapshots too; calling `close` again is harmless.
     async fn close(&self) -> Result<()>;
 }
 
@@ -75,9 +75,10 @@ pub trait Snapshot: Send + Sync {
     /// Applies `writes`, all of them or none, and returns when the store has them.
     ///
     /// Fails with [`Error::Conflict`], and writes nothing, if any key in [`WriteSet::guards`] has changed since this
-    /// snapshot. Keys that are written but not guarded are written whatever happened to them meanwhile, unless the
-    /// store's protocol cannot tell (then it may report a conflict too). After [`Error::OutcomeUnknown`] the writes
-    /// may or may not be there, all of them or none.
+    /// snapshot; whether a key that has its old value again has changed is up to the store. Keys that are written but
+    /// not guarded are written whatever happened to them meanwhile, unless the store's protocol cannot tell (then it
+    /// may report a conflict too). Deleting a key that does not exist is no error. After [`Error::OutcomeUnknown`] the
+    /// writes may or may not be there, all of them or none.
     ///
     /// Called at most once on a snapshot. An empty write set without guards always succeeds.
     async fn commit(&self, writes: WriteSet) -> Result<()>;

@@ -34,7 +34,7 @@ impl MemoryBackend {
         shared: false,
         key_bytes_max: 64 << 10,
         value_bytes_max: 1 << 30,
-        commit_bytes_max: 1 << 30,
+        commit_bytes_max: 2 << 30,
     };
 
     /// An empty store.
@@ -195,6 +195,24 @@ mod tests {
 
     fn set(key: &'static str, value: &'static str) -> WriteSet {
         WriteSet { writes: vec![(key.into(), Some(value.into()))], guards: Vec::new() }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn conforms() {
+        respgate_backend_conformance::run_all(Arc::new(MemoryBackend::new())).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn conforms_in_the_shape_of_a_shared_partitioned_store() {
+        let capabilities = Capabilities {
+            range_partitioned: true,
+            shared: true,
+            key_bytes_max: 4_000,
+            value_bytes_max: 7 << 20,
+            commit_bytes_max: 8 << 20,
+        };
+        let store = MemoryBackend::new().with_capabilities(capabilities).with_clock(Arc::new(|| 1_234));
+        respgate_backend_conformance::run_all(Arc::new(store)).await;
     }
 
     #[tokio::test]
