@@ -1,1 +1,33 @@
-//! To be written in the next commits.
+//! Bytes ↔ meaning: how keys and values of Redis become records of the store.
+//!
+//! Pure functions and plain values: nothing here reads a store, a clock or a source of randomness. `FORMAT.md` beside
+//! this module is the reference; the golden bytes in the tests hold the code to it. All stored integers are big-endian,
+//! so that the order of records is the order of numbers.
+//!
+//! - [`KeyCodec`] builds the keys of records, and the ranges that hold exactly the records of one thing;
+//! - [`Metadata`] is the value of a key's first record: type, expiry, version, and what its type adds;
+//! - [`Garbage`] is what a deleted collection leaves for the collector;
+//! - [`DatabaseMap`] says where the records of each database lie;
+//! - [`KeyVersions`] hands out versions that set a new collection apart from the old one of the same name;
+//! - [`slot`] and [`slot_prefix`] spread keys over range-partitioned stores;
+//! - [`encode_score`] orders scores as bytes.
+
+mod databases;
+mod error;
+mod garbage;
+mod keys;
+mod member;
+mod metadata;
+mod score;
+mod slot;
+mod version;
+
+pub use databases::DatabaseMap;
+pub use error::DecodeError;
+pub use garbage::Garbage;
+pub use keys::{KeyCodec, NamespaceTooLong};
+pub use member::index_of_member;
+pub use metadata::{Body, LIST_START, Metadata, Type};
+pub use score::{decode_score, encode_score, score_marker};
+pub use slot::{SLOTS, slot, slot_prefix};
+pub use version::KeyVersions;

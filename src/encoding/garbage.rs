@@ -1,0 +1,35 @@
+use bytes::Bytes;
+
+use super::{DecodeError, Type};
+
+const RECORD: &str = "garbage";
+const FORMAT: u8 = 0;
+
+/// The value of a garbage record: of what kind the dead elements are, so that a collector knows where they lie.
+///
+/// Written in the unit that makes a collection unreachable, deleted after the ranges that
+/// [`KeyCodec::garbage_ranges`](super::KeyCodec::garbage_ranges) names for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// The type of the dead key.
+    pub kind: Type,
+    /// Its encode-version.
+    pub encode_version: u8,
+}
+
+impl Garbage {
+    /// `u8` format (0), `u8` type, `u8` encode-version.
+    pub fn encode(self) -> Bytes {
+        Bytes::copy_from_slice(&[FORMAT, self.kind as u8, self.encode_version])
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    pub fn decode(record: &[u8]) -> Result<Self, DecodeError> {
+        match *record {
+            [FORMAT, kind, encode_version] => Ok(Self { kind: Type::from_number(kind)?, encode_version }),
+            [FORMAT, _, _, ..] => Err(DecodeError::TooLong { record: RECORD, bytes: record.len() - 3 }),
+            [FORMAT, ..] | [] => Err(DecodeError::TooShort { record: RECORD, bytes: record.len() }),
+            [format, ..] => Err(DecodeError::UnknownFormat { record: RECORD, format }),
+        }
+    }
+}

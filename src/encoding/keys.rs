@@ -1,0 +1,242 @@
+use std::{ops::Bound, sync::Arc};
+
+use bytes::Bytes;
+use respgate_backend_api::KeyRange;
+
+use super::{
+    Garbage, Type, encode_score,
+    score::decode_marked_score,
+    slot::{slot, slot_prefix},
+};
+
+/// What a record is: the two bytes that stand before the namespace in its key.
+type Tag = [u8; 2];
+
+const METADATA: Tag = *b"m#";
+const ELEMENT: Tag = *b"s#";
+const SCORE: Tag = *b"k#";
+const MEMBER: Tag = *b"i#";
+const GARBAGE: Tag = *b"g#";
+const DATABASES: Tag = *b"d#";
+
+/// The tags of records that belong to a database.
+const DATABASE_TAGS: [Tag; 5] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE];
+
+const SLOT_PREFIX_BYTES: usize = 8;
+const TAG_BYTES: usize = 2;
+const DATABASE_BYTES: usize = 1;
+const LENGTH_BYTES: usize = 4;
+const VERSION_BYTES: usize = 8;
+const SCORE_BYTES: usize = 8;
+
+/// A namespace whose name is longer than the 255 bytes that its length byte can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a namespace's name may have at most 255 bytes, not {0}")]
+pub struct NamespaceTooLong(pub usize);
+
+/// Builds and takes apart the keys of records.
+///
+/// Knows the namespace, and whether the store is range-partitioned so that keys need a slot prefix. `db` is always the
+/// physical index of a [`DatabaseMap`](super::DatabaseMap). Every method that builds a key allocates once; cloning a
+/// codec is cheap.
+///
+/// The user key in the keys of elements, scores, members and garbage is the one under which the elements lie: the
+/// [origin](super::Metadata::origin) of a renamed key.
+#[derive(Clone, Debug)]
+pub struct KeyCodec {
+    /// Its length in one byte, then its name.
+    namespace: Arc<[u8]>,
+    slot_prefix: bool,
+}
+
+impl KeyCodec {
+    /// A codec for the records of one namespace; with `slot_prefix` for a range-partitioned store.
+    pub fn new(namespace: &str, slot_prefix: bool) -> Result<Self, NamespaceTooLong> {
+        let length = u8::try_from(namespace.len()).map_err(|_| NamespaceTooLong(namespace.len()))?;
+        Ok(Self { namespace: [&[length], namespace.as_bytes()].concat().into(), slot_prefix })
+    }
+
+    /// The metadata record of a key: `P` `m#` ns key.
+    pub fn metadata(&self, db: u8, key: &[u8]) -> Bytes {
+        let mut record = self.begin(METADATA, db, self.slot_of(key), key.len());
+        record.extend_from_slice(key);
+        record.into()
+    }
+
+    /// An element of a collection, or a chunk of a string: `P` `s#` ns key.len key version suffix.
+    pub fn element(&self, db: u8, key: &[u8], version: u64, suffix: &[u8]) -> Bytes {
+        self.versioned(ELEMENT, db, key, version, &[suffix]).into()
+    }
+
+    /// All elements of one version of a key.
+    pub fn elements(&self, db: u8, key: &[u8], version: u64) -> KeyRange {
+        KeyRange::prefix(self.versioned(ELEMENT, db, key, version, &[]))
+    }
+
+    /// Where a member stands in the order of scores: `P` `k#` ns key.len key version score member.
+    pub fn score(&self, db: u8, key: &[u8], version: u64, score: f64, member: &[u8]) -> Bytes {
+        self.versioned(SCORE, db, key, version, &[&encode_score(score), member]).into()
+    }
+
+    /// The whole score index of one version of a key, in ascending order of (score, member).
+    pub fn scores(&self, db: u8, key: &[u8], version: u64) -> KeyRange {
+        KeyRange::prefix(self.versioned(SCORE, db, key, version, &[]))
+    }
+
+    /// The part of the score index whose scores lie within two bounds; empty if no score can.
+    pub fn scores_between(&self, db: u8, key: &[u8], version: u64, min: Bound<f64>, max: Bound<f64>) -> KeyRange {
+        let from = |score| Bytes::from(self.versioned(SCORE, db, key, version, &[&encode_score(score)]));
+        let after = |score| KeyRange::prefix(from(score)).end;
+        let start = match min {
+            Bound::Included(score) => from(score),
+            Bound::Excluded(score) => after(score),
+            Bound::Unbounded => self.scores(db, key, version).start,
+        };
+        let end = match max {
+            Bound::Included(score) => after(score),
+            Bound::Excluded(score) => from(score),
+            Bound::Unbounded => self.scores(db, key, version).end,
+        };
+        KeyRange { start, end }
+    }
+
+    /// A member of a sorted set of encode-version 1: `P` `i#` ns key.len key version index, where `index` comes from
+    /// [`index_of_member`](super::index_of_member).
+    pub fn member_index(&self, db: u8, key: &[u8], version: u64, index: &[u8]) -> Bytes {
+        self.versioned(MEMBER, db, key, version, &[index]).into()
+    }
+
+    /// All members of one version of a sorted set of encode-version 1.
+    pub fn member_indexes(&self, db: u8, key: &[u8], version: u64) -> KeyRange {
+        KeyRange::prefix(self.versioned(MEMBER, db, key, version, &[]))
+    }
+
+    /// The note that one version of a key is dead: `P` `g#` ns key.len key version.
+    pub fn garbage(&self, db: u8, key: &[u8], version: u64) -> Bytes {
+        self.versioned(GARBAGE, db, key, version, &[]).into()
+    }
+
+    /// What to delete before the garbage record itself goes.
+    pub fn garbage_ranges(&self, db: u8, key: &[u8], version: u64, garbage: Garbage) -> Vec<KeyRange> {
+        let tags: &[Tag] = match (garbage.kind, garbage.encode_version) {
+            (Type::Zset, 0) => &[ELEMENT, SCORE],
+            (Type::Zset, _) => &[MEMBER],
+            _ => &[ELEMENT],
+        };
+        tags.iter().map(|&tag| KeyRange::prefix(self.versioned(tag, db, key, version, &[]))).collect()
+    }
+
+    /// How many bytes of a record's key stand before its suffix, score, or member index. The same for all records of
+    /// `key`, whatever their tag and version: a scan cuts them off.
+    pub fn suffix_at(&self, key: &[u8]) -> usize {
+        self.head_bytes() + LENGTH_BYTES + key.len() + VERSION_BYTES
+    }
+
+    /// The suffix in the key of an element, or the index in the key of a member; shares the memory of `record`.
+    /// `None` if `record` is too short to be one of `key`.
+    pub fn suffix(&self, key: &[u8], record: &Bytes) -> Option<Bytes> {
+        let at = self.suffix_at(key);
+        (at <= record.len()).then(|| record.slice(at..))
+    }
+
+    /// The score and the member of a score-index record of `key`, from its key and its value.
+    /// `None` if `record` is too short to be one.
+    pub fn score_and_member(&self, key: &[u8], record: &Bytes, value: &[u8]) -> Option<(f64, Bytes)> {
+        let suffix = self.suffix(key, record)?;
+        let score = decode_marked_score(*suffix.first_chunk()?, value);
+        Some((score, suffix.slice(SCORE_BYTES..)))
+    }
+
+    /// The metadata records of a database, on a store without slot prefixes.
+    pub fn metadata_range(&self, db: u8) -> KeyRange {
+        self.range(METADATA, db, None)
+    }
+
+    /// The metadata records of a database and a slot, on a store with slot prefixes.
+    pub fn metadata_range_of_slot(&self, db: u8, slot: u16) -> KeyRange {
+        self.range(METADATA, db, Some(slot))
+    }
+
+    /// The database and the user key of a metadata record; `None` if `record` is the key of another record.
+    pub fn decode_metadata_key<'a>(&self, record: &'a [u8]) -> Option<(u8, &'a [u8])> {
+        self.strip_head(METADATA, record)
+    }
+
+    /// The garbage records of a database, on a store without slot prefixes.
+    pub fn garbage_range(&self, db: u8) -> KeyRange {
+        self.range(GARBAGE, db, None)
+    }
+
+    /// The garbage records of a database and a slot, on a store with slot prefixes.
+    pub fn garbage_range_of_slot(&self, db: u8, slot: u16) -> KeyRange {
+        self.range(GARBAGE, db, Some(slot))
+    }
+
+    /// The database, the user key and the version of a garbage record; `None` if `record` is the key of another record.
+    pub fn decode_garbage_key<'a>(&self, record: &'a [u8]) -> Option<(u8, &'a [u8], u64)> {
+        let (db, rest) = self.strip_head(GARBAGE, record)?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (key, version) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        Some((db, key, u64::from_be_bytes(version.try_into().ok()?)))
+    }
+
+    /// Every record of a database, on a store without slot prefixes: one range a tag.
+    pub fn database_ranges(&self, db: u8) -> Vec<KeyRange> {
+        DATABASE_TAGS.map(|tag| self.range(tag, db, None)).into()
+    }
+
+    /// Every record of a database and a slot, on a store with slot prefixes: one range a tag.
+    pub fn database_ranges_of_slot(&self, db: u8, slot: u16) -> Vec<KeyRange> {
+        DATABASE_TAGS.map(|tag| self.range(tag, db, Some(slot))).into()
+    }
+
+    /// The record of the [`DatabaseMap`](super::DatabaseMap): `d#`, the namespace's length and name. Never with a slot
+    /// prefix: it belongs to no key.
+    pub fn databases(&self) -> Bytes {
+        [&DATABASES[..], &self.namespace].concat().into()
+    }
+
+    fn slot_of(&self, key: &[u8]) -> Option<u16> {
+        self.slot_prefix.then(|| slot(key))
+    }
+
+    /// The bytes before the user key, or before its length.
+    fn head_bytes(&self) -> usize {
+        let prefix_bytes = if self.slot_prefix { SLOT_PREFIX_BYTES } else { 0 };
+        prefix_bytes + TAG_BYTES + self.namespace.len() + DATABASE_BYTES
+    }
+
+    /// `P` tag ns, with room for `more` bytes. The exact capacity is what lets it become `Bytes` without a copy.
+    fn begin(&self, tag: Tag, db: u8, slot: Option<u16>, more: usize) -> Vec<u8> {
+        let mut record = Vec::with_capacity(self.head_bytes() + more);
+        if let Some(slot) = slot {
+            record.extend_from_slice(&slot_prefix(slot));
+        }
+        record.extend_from_slice(&tag);
+        record.extend_from_slice(&self.namespace);
+        record.push(db);
+        record
+    }
+
+    fn versioned(&self, tag: Tag, db: u8, key: &[u8], version: u64, suffix: &[&[u8]]) -> Vec<u8> {
+        let suffix_bytes: usize = suffix.iter().map(|part| part.len()).sum();
+        let more = LENGTH_BYTES + key.len() + VERSION_BYTES + suffix_bytes;
+        let mut record = self.begin(tag, db, self.slot_of(key), more);
+        record.extend_from_slice(&(key.len() as u32).to_be_bytes());
+        record.extend_from_slice(key);
+        record.extend_from_slice(&version.to_be_bytes());
+        suffix.iter().for_each(|part| record.extend_from_slice(part));
+        record
+    }
+
+    fn range(&self, tag: Tag, db: u8, slot: Option<u16>) -> KeyRange {
+        KeyRange::prefix(self.begin(tag, db, slot, 0))
+    }
+
+    /// The database and what follows it in the key of a record with this tag.
+    fn strip_head<'a>(&self, tag: Tag, record: &'a [u8]) -> Option<(u8, &'a [u8])> {
+        let record = if self.slot_prefix { record.get(SLOT_PREFIX_BYTES..)? } else { record };
+        let rest = record.strip_prefix(&tag)?.strip_prefix(&*self.namespace)?;
+        rest.split_first().map(|(&db, rest)| (db, rest))
+    }
+}

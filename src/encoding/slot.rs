@@ -1,0 +1,44 @@
+use std::sync::LazyLock;
+
+use crc::{CRC_16_XMODEM, Crc};
+use md5::{Digest, Md5};
+
+/// How many slots keys are spread over, as in Redis Cluster.
+pub const SLOTS: u16 = 16384;
+
+const PREFIX_BYTES: usize = 8;
+
+static CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+
+/// Every slot's prefix: 128 KiB, so that a key costs a look-up instead of an MD5.
+static PREFIXES: LazyLock<Vec<[u8; PREFIX_BYTES]>> = LazyLock::new(|| (0..SLOTS).map(digest).collect());
+
+/// The slot of a user key: CRC16/XMODEM modulo 16384, of the hash tag where the key has one.
+///
+/// The rule is Redis Cluster's: if the key holds a `{` and, after it, a `}` with something in between, only what lies
+/// between the first `{` and the first `}` after it counts.
+pub fn slot(user_key: &[u8]) -> u16 {
+    CRC16.checksum(hash_tag(user_key).unwrap_or(user_key)) % SLOTS
+}
+
+/// What stands before every key of a slot on a range-partitioned store: the first 8 bytes of the MD5 of the slot's
+/// decimal digits.
+///
+/// A slot is a small number and its neighbours would share a region; its digest spreads them over the key space.
+pub fn slot_prefix(slot: u16) -> [u8; PREFIX_BYTES] {
+    PREFIXES.get(usize::from(slot)).copied().unwrap_or_else(|| digest(slot))
+}
+
+fn hash_tag(user_key: &[u8]) -> Option<&[u8]> {
+    let open = user_key.iter().position(|&byte| byte == b'{')?;
+    let after = user_key.get(open + 1..)?;
+    let close = after.iter().position(|&byte| byte == b'}')?;
+    after.get(..close).filter(|tag| !tag.is_empty())
+}
+
+fn digest(slot: u16) -> [u8; PREFIX_BYTES] {
+    let md5: [u8; 16] = Md5::digest(slot.to_string()).into();
+    let mut prefix = [0; PREFIX_BYTES];
+    prefix.iter_mut().zip(md5).for_each(|(to, from)| *to = from);
+    prefix
+}
