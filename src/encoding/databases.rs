@@ -116,3 +116,118 @@ impl DatabaseMap {
         !self.physical.contains(&index) && !self.retired.contains(&index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let mut map = DatabaseMap::identity(3);
+        assert_eq!(map.encode(), &b"\x00\x03\x00\x01\x02"[..]);
+        assert!(map.swap(0, 2));
+        assert_eq!(map.encode(), &b"\x00\x03\x02\x01\x00"[..]);
+        assert_eq!(map.flush(1), Some(1));
+        assert_eq!(map.flush(0), Some(2));
+        assert_eq!(map.encode(), &b"\x00\x03\xfe\xff\x00\x01\x02"[..]);
+        assert_eq!(DatabaseMap::decode(b"\x00\x03\xfe\xff\x00\x01\x02"), Ok(map));
+    }
+
+    #[test]
+    fn what_no_release_writes_is_refused() {
+        let too_short = |bytes| Err(DecodeError::TooShort { record: "database map", bytes });
+        assert_eq!(DatabaseMap::decode(b""), too_short(0));
+        assert_eq!(DatabaseMap::decode(b"\x00\x02\x00"), too_short(3));
+        let unknown_format = DecodeError::UnknownFormat { record: "database map", format: 1 };
+        assert_eq!(DatabaseMap::decode(b"\x01\x00"), Err(unknown_format));
+        let twice = Err(DecodeError::Impossible { record: "database map", field: "index: it occurs twice" });
+        assert_eq!(DatabaseMap::decode(b"\x00\x02\x05\x05"), twice);
+        assert_eq!(DatabaseMap::decode(b"\x00\x01\x05\x05"), twice);
+    }
+
+    #[test]
+    fn databases_that_do_not_exist_are_left_alone() {
+        let mut map = DatabaseMap::identity(2);
+        assert_eq!(map.physical(2), None);
+        assert!(!map.swap(0, 2));
+        assert_eq!(map.flush(2), None);
+        assert!(!map.reclaim(0));
+        assert_eq!(map, DatabaseMap::identity(2));
+    }
+
+    #[test]
+    fn flushing_ends_when_no_index_is_free_and_goes_on_when_one_is_reclaimed() {
+        let mut map = DatabaseMap::identity(16);
+        for _ in 16..=u8::MAX {
+            assert!(map.flush(7).is_some());
+        }
+        let full = map.clone();
+        assert_eq!(map.flush(7), None);
+        assert_eq!(map, full);
+        assert!(map.reclaim(7));
+        assert!(map.flush(7).is_some());
+        assert_eq!(map.physical(7), Some(7));
+    }
+
+    #[test]
+    fn databases_are_added_at_their_own_index_where_it_is_free() {
+        let mut map = DatabaseMap::identity(2);
+        assert!(map.grow(255));
+        assert_eq!(map, DatabaseMap::identity(255));
+        assert_eq!(map.flush(0), Some(0));
+        assert!(map.grow(1), "never shrinks");
+        assert_eq!(map.count(), 255);
+
+        let mut map = DatabaseMap::decode(b"\x00\x01\x01\x02").unwrap();
+        assert!(map.grow(4));
+        assert_eq!(map.mapped(), [1, 255, 254, 3]);
+        assert_eq!(map.retired().collect::<Vec<_>>(), [2]);
+
+        for _ in 0..250 {
+            map.flush(0);
+        }
+        assert!(!map.grow(9));
+        assert!(map.count() < 9);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Swap(u8, u8),
+        Flush(u8),
+        Reclaim(u8),
+        Grow(u8),
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let change = prop_oneof![
+            (0..20u8, 0..20u8).prop_map(|(a, b)| Change::Swap(a, b)),
+            (0..20u8).prop_map(Change::Flush),
+            any::<u8>().prop_map(Change::Reclaim),
+            (0..20u8).prop_map(Change::Grow),
+        ];
+        prop::collection::vec(change, 0..600)
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_databases_ever_share_an_index(changes in changes()) {
+            let mut map = DatabaseMap::identity(4);
+            for change in changes {
+                let before = map.clone();
+                match change {
+                    Change::Swap(a, b) => drop(map.swap(a, b)),
+                    Change::Grow(count) => drop(map.grow(count)),
+                    Change::Reclaim(index) => prop_assert_eq!(map.reclaim(index), before.retired.contains(&index)),
+                    Change::Flush(logical) => {
+                        let old = map.flush(logical);
+                        prop_assert!(old.is_none() || old == before.physical(logical));
+                    }
+                }
+                // Decoding refuses an index that occurs twice.
+                prop_assert_eq!(DatabaseMap::decode(&map.encode()), Ok(map.clone()));
+            }
+        }
+    }
+}

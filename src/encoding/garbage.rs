@@ -33,3 +33,26 @@ impl Garbage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let garbage = Garbage { kind: Type::Zset, encode_version: 1 };
+        assert_eq!(garbage.encode(), &b"\x00\x03\x01"[..]);
+        assert_eq!(Garbage::decode(b"\x00\x03\x01"), Ok(garbage));
+    }
+
+    #[test]
+    fn what_no_release_writes_is_refused() {
+        let too_short = |bytes| Err(DecodeError::TooShort { record: "garbage", bytes });
+        assert_eq!(Garbage::decode(b""), too_short(0));
+        assert_eq!(Garbage::decode(b"\x00\x03"), too_short(2));
+        assert_eq!(Garbage::decode(b"\x00\x03\x01\x00"), Err(DecodeError::TooLong { record: "garbage", bytes: 1 }));
+        assert_eq!(Garbage::decode(b"\x00\x09\x00"), Err(DecodeError::UnknownType(9)));
+        let unknown_format = DecodeError::UnknownFormat { record: "garbage", format: 1 };
+        assert_eq!(Garbage::decode(b"\x01\x03\x01"), Err(unknown_format));
+    }
+}

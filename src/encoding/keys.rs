@@ -240,3 +240,6 @@ impl KeyCodec {
         rest.split_first().map(|(&db, rest)| (db, rest))
     }
 }
+
+#[cfg(test)]
+mod tests;

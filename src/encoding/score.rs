@@ -32,3 +32,53 @@ pub(super) fn decode_marked_score(ordered: [u8; 8], marker: &[u8]) -> f64 {
     let score = decode_score(ordered);
     if marker == NEGATIVE_ZERO && score == 0.0 { -0.0 } else { score }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let scores = [
+            (f64::NEG_INFINITY, 0x000f_ffff_ffff_ffff_u64),
+            (-1.5, 0x4007_ffff_ffff_ffff),
+            (-5e-324, 0x7fff_ffff_ffff_fffe),
+            (-0.0, 0x8000_0000_0000_0000),
+            (0.0, 0x8000_0000_0000_0000),
+            (5e-324, 0x8000_0000_0000_0001),
+            (3.25, 0xc00a_0000_0000_0000),
+            (f64::INFINITY, 0xfff0_0000_0000_0000),
+        ];
+        for (score, ordered) in scores {
+            assert_eq!(encode_score(score), ordered.to_be_bytes(), "{score}");
+        }
+    }
+
+    #[test]
+    fn negative_zero_survives_in_the_marker_only() {
+        assert_eq!(score_marker(-0.0), &b"\x01"[..]);
+        for score in [0.0, -1.0, 1.0, f64::NEG_INFINITY] {
+            assert!(score_marker(score).is_empty(), "{score}");
+        }
+        assert!(decode_score(encode_score(-0.0)).is_sign_positive());
+    }
+
+    proptest! {
+        #[test]
+        fn a_score_comes_back_bit_for_bit(bits: u64) {
+            let score = f64::from_bits(bits);
+            prop_assume!(!score.is_nan());
+            let back = decode_marked_score(encode_score(score), &score_marker(score));
+            prop_assert_eq!(back.to_bits(), bits);
+        }
+
+        #[test]
+        fn bytes_are_ordered_as_scores(a: u64, b: u64) {
+            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
+            prop_assume!(!a.is_nan() && !b.is_nan());
+            prop_assert_eq!(encode_score(a).cmp(&encode_score(b)), a.partial_cmp(&b).unwrap());
+        }
+    }
+}

@@ -42,3 +42,47 @@ fn digest(slot: u16) -> [u8; PREFIX_BYTES] {
     prefix.iter_mut().zip(md5).for_each(|(to, from)| *to = from);
     prefix
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn golden_slots() {
+        // What CLUSTER KEYSLOT of Redis 7.0 answers.
+        let slots: [(&str, u16); 12] = [
+            ("", 0),
+            ("foo", 12182),
+            ("123456789", 12739),
+            ("user1000", 3443),
+            ("{user1000}.following", 3443),
+            ("{bar", 4015),
+            ("foo{{bar}}zap", 4015),
+            ("bar", 5061),
+            ("foo{bar}{zap}", 5061),
+            ("foo{}{bar}", 8363),
+            ("}{a}", 15495),
+            ("{}a", 10875),
+        ];
+        for (key, expected) in slots {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn golden_prefixes() {
+        assert_eq!(slot_prefix(0).map(u32::from), [0xcf, 0xcd, 0x20, 0x84, 0x95, 0xd5, 0x65, 0xef]);
+        assert_eq!(slot_prefix(1).map(u32::from), [0xc4, 0xca, 0x42, 0x38, 0xa0, 0xb9, 0x23, 0x82]);
+        assert_eq!(slot_prefix(16383).map(u32::from), [0x09, 0xa7, 0xd8, 0xe1, 0x7b, 0xe9, 0xc3, 0x4a]);
+        assert_eq!(slot_prefix(slot(b"foo")).map(u32::from), [0xa3, 0x64, 0x70, 0xcf, 0x1f, 0x8e, 0x5a, 0xaf]);
+    }
+
+    #[test]
+    fn no_two_slots_share_a_prefix_and_none_looks_like_the_database_map() {
+        let prefixes: HashSet<_> = (0..SLOTS).map(slot_prefix).collect();
+        assert_eq!(prefixes.len(), usize::from(SLOTS));
+        assert!(!prefixes.iter().any(|prefix| prefix.starts_with(b"d#")));
+    }
+}

@@ -40,3 +40,58 @@ fn successor(last: u64, now_ms: u64) -> u64 {
     let timed = (now_ms << COUNTER_BITS) | (counted & COUNTER_MASK);
     timed.max(counted)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, thread};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bits() {
+        let versions = KeyVersions::new(41);
+        assert_eq!(versions.next(1_700_000_000_000), (1_700_000_000_000 << 11) | 42);
+        assert_eq!(versions.next(1_700_000_000_001), (1_700_000_000_001 << 11) | 43);
+        assert_eq!(versions.next(1_700_000_000_001), (1_700_000_000_001 << 11) | 44);
+    }
+
+    #[test]
+    fn only_the_counter_is_seeded() {
+        let versions = KeyVersions::new(u64::MAX);
+        assert_eq!(versions.next(7), 7 << 11, "and wraps within its bits");
+    }
+
+    #[test]
+    fn a_used_up_millisecond_borrows_from_the_next() {
+        let versions = KeyVersions::new(0);
+        let mut last = 0;
+        for _ in 0..5000 {
+            let next = versions.next(3);
+            assert!(next > last);
+            last = next;
+        }
+        assert_eq!(last >> COUNTER_BITS, 5);
+    }
+
+    #[test]
+    fn threads_never_share_a_version() {
+        let versions = KeyVersions::new(0);
+        let draw = || (0..2000).map(|_| versions.next(1)).collect::<Vec<_>>();
+        let all: Vec<u64> = thread::scope(|scope| {
+            let threads = [scope.spawn(draw), scope.spawn(draw)];
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), 4000);
+    }
+
+    proptest! {
+        #[test]
+        fn versions_rise_whatever_the_clock_does(seed: u64, clock in prop::collection::vec(0u64..20, 2..200)) {
+            let versions = KeyVersions::new(seed);
+            let drawn: Vec<u64> = clock.into_iter().map(|now_ms| versions.next(now_ms)).collect();
+            prop_assert!(drawn.is_sorted_by(|a, b| a < b), "{:?}", drawn);
+        }
+    }
+}
