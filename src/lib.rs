@@ -14,6 +14,7 @@
 //! Dependencies point downwards in this list only. Beside it stand [`config`], the only reader of files and
 //! environment, and [`telemetry`].
 
+pub mod background;
 pub mod client;
 pub mod command;
 pub mod config;

@@ -1,1 +1,26 @@
-//! To be written in the next commits.
+//! Commands: look one up, parse its arguments, call a type, word the reply.
+//!
+//! A command is one function and one row, at the bottom of its family's file. Arity checks, key extraction, latches
+//! and the COMMAND command all derive from the row.
+
+mod args;
+mod context;
+mod error;
+mod execute;
+mod gateway;
+mod key_spec;
+mod session;
+mod statistics;
+mod strings;
+mod table;
+mod transactions;
+
+pub use args::{Args, parse_integer};
+pub use context::Context;
+pub use error::{Error, Result};
+pub use execute::{Step, execute, execute_transaction};
+pub use gateway::Gateway;
+pub use key_spec::{Access, Begin, Find, KeySpec};
+pub use session::{ReplyMode, Session, Transaction, Watched};
+pub use statistics::{CommandStatistics, Counter, Statistics};
+pub use table::{Command, Entry, Family, Flags, Group, Handler, HandlerFuture, Run, Table};

@@ -1,1 +1,139 @@
-//! To be written in the next commits.
+//! The keyspace: units of work over a store.
+//!
+//! A [`Unit`] reads one snapshot, sees its own earlier writes, and commits all of them or none. Everything that must
+//! be the same for every type lives here and only here: live metadata and expiry, key-versions, the garbage that a
+//! dead key leaves, latches, watches and the map of databases.
+
+mod clock;
+mod databases;
+mod error;
+mod latches;
+mod overlay;
+mod random;
+mod unit;
+mod watches;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use respgate_backend_api::{Capabilities, KvBackend};
+
+use crate::encoding::{KeyCodec, KeyVersions};
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use databases::Databases;
+pub use error::{Error, Result};
+pub use latches::{LatchGuards, Latches, Scope};
+pub use random::Random;
+pub use unit::{Collection, Unit};
+pub use watches::{Watch, Watches};
+
+/// A Redis key: the number that SELECT takes, and the name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The database as clients number it. Which byte stands for it in the store is [`Databases`]' business.
+    pub db: u8,
+    /// The key as the client wrote it.
+    pub name: Bytes,
+}
+
+/// Whether a unit may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// Reads only, and takes no latch.
+    Read,
+    /// May write to the keys it has latched.
+    Write,
+}
+
+/// What a keyspace is opened with, beside the store.
+pub struct Options {
+    /// The namespace that prefixes every record.
+    pub namespace: String,
+    /// How many databases SELECT may choose from.
+    pub databases: u8,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where chance comes from.
+    pub random: Random,
+}
+
+/// One namespace of a store, shared by all connections.
+pub struct Keyspace {
+    backend: Arc<dyn KvBackend>,
+    capabilities: Capabilities,
+    codec: KeyCodec,
+    clock: Arc<dyn Clock>,
+    random: Random,
+    versions: KeyVersions,
+    databases: Databases,
+    latches: Latches,
+    watches: Arc<Watches>,
+}
+
+impl Keyspace {
+    /// Opens the namespace, reading its map of databases from the store.
+    pub async fn open(backend: Arc<dyn KvBackend>, options: Options) -> Result<Self> {
+        let capabilities = backend.capabilities();
+        let codec = KeyCodec::new(&options.namespace, capabilities.range_partitioned)?;
+        let databases = Databases::load(&*backend, &codec, options.databases).await?;
+        let versions = KeyVersions::new(options.random.next_u64());
+        Ok(Self {
+            backend,
+            capabilities,
+            codec,
+            clock: options.clock,
+            random: options.random,
+            versions,
+            databases,
+            latches: Latches::new(),
+            watches: Arc::default(),
+        })
+    }
+
+    /// Begins a unit of work. Before a unit that writes begins, the [latches](Self::latches) of the keys that it
+    /// declares must be held.
+    pub async fn begin(&self, intent: Intent) -> Result<Unit<'_>> {
+        Unit::begin(self, intent).await
+    }
+
+    /// The latches that keep the units of this process apart.
+    pub fn latches(&self) -> &Latches {
+        &self.latches
+    }
+
+    /// The keys that transactions watch.
+    pub fn watches(&self) -> &Arc<Watches> {
+        &self.watches
+    }
+
+    /// The map of databases.
+    pub fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
+    /// The store under this keyspace.
+    pub fn backend(&self) -> &Arc<dyn KvBackend> {
+        &self.backend
+    }
+
+    /// How keys become records.
+    pub fn codec(&self) -> &KeyCodec {
+        &self.codec
+    }
+
+    /// The clock by which keys expire where the store has none.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Where random choices come from.
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+
+    /// What the store can do.
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}

@@ -77,6 +77,22 @@ impl Reply {
         Reply::Array(items.into_iter().map(Reply::bulk).collect())
     }
 
+    /// About the bytes that the reply takes on the wire and in memory, for those who must bound it.
+    pub fn bytes(&self) -> usize {
+        /// A type byte, a length and two line ends.
+        const FRAME_BYTES: usize = 16;
+
+        FRAME_BYTES
+            + match self {
+                Reply::Status(text) | Reply::Error(text) => text.len(),
+                Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => bytes.len(),
+                Reply::BigNumber(digits) => digits.len(),
+                Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.iter().map(Reply::bytes).sum(),
+                Reply::Map(pairs) => pairs.iter().map(|(key, value)| key.bytes() + value.bytes()).sum(),
+                Reply::Int(_) | Reply::Double(_) | Reply::Bool(_) | Reply::Null | Reply::NullArray | Reply::None => 0,
+            }
+    }
+
     /// Whether this is an error.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))

@@ -1,1 +1,8 @@
-//! To be written in the next commits.
+//! What each type of key does, without a word of RESP.
+//!
+//! Every function works within a [`Unit`](crate::keyspace::Unit) and leaves committing to it.
+
+mod error;
+pub mod string;
+
+pub use error::{Error, Result};

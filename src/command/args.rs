@@ -1,0 +1,100 @@
+use bytes::Bytes;
+
+use super::{Error, Result};
+
+/// A cursor over a command's arguments, the command's name behind it.
+#[derive(Clone, Copy)]
+pub struct Args<'a> {
+    all: &'a [Bytes],
+    position: usize,
+}
+
+impl<'a> Args<'a> {
+    /// The arguments after the first `position` of `all`.
+    pub fn new(all: &'a [Bytes], position: usize) -> Self {
+        Self { all, position }
+    }
+
+    /// All arguments, the command's name included, wherever the cursor is.
+    pub fn all(&self) -> &'a [Bytes] {
+        self.all
+    }
+
+    /// The arguments from the cursor on.
+    pub fn rest(&self) -> &'a [Bytes] {
+        self.all.get(self.position..).unwrap_or_default()
+    }
+
+    /// How many arguments are left.
+    pub fn len(&self) -> usize {
+        self.all.len().saturating_sub(self.position)
+    }
+
+    /// True if no argument is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next argument.
+    ///
+    /// # Errors
+    /// A syntax error if there is none. Arity has been checked, so this concerns options that lack their value.
+    pub fn next_value(&mut self) -> Result<&'a Bytes> {
+        let next = self.all.get(self.position).ok_or(Error::SYNTAX)?;
+        self.position += 1;
+        Ok(next)
+    }
+
+    /// The next argument, left where it is.
+    pub fn peek(&self) -> Option<&'a Bytes> {
+        self.all.get(self.position)
+    }
+
+    /// Takes the next argument if it is this word, in whatever case.
+    pub fn take(&mut self, word: &str) -> bool {
+        let found = self.peek().is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
+        self.position += usize::from(found);
+        found
+    }
+
+    /// The next argument as an integer, in the only spelling that Redis takes.
+    pub fn next_integer(&mut self) -> Result<i64> {
+        parse_integer(self.next_value()?).ok_or(Error::NOT_INTEGER)
+    }
+
+    /// Fails with a syntax error if an argument is left.
+    pub fn finish(&self) -> Result<()> {
+        if self.is_empty() { Ok(()) } else { Err(Error::SYNTAX) }
+    }
+}
+
+/// An integer as Redis reads it: an optional minus, no plus, no leading zeros, no space, within 64 bits.
+pub fn parse_integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let canonical = match digits {
+        [b'0'] => digits.len() == text.len(),
+        [first, ..] => first.is_ascii_digit() && *first != b'0',
+        [] => false,
+    };
+    if !canonical {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_one_spelling() {
+        for (text, value) in
+            [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
+        {
+            assert_eq!(parse_integer(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "9223372036854775808", "0x1", "१"] {
+            assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use respgate_backend_api as backend;
+
+use super::{Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Transaction, session::Watched};
+use crate::{
+    keyspace::{Intent, LatchGuards, Scope},
+    resp::Reply,
+};
+
+/// One request of a unit.
+pub enum Step {
+    /// To be carried out.
+    Run(&'static Entry, Vec<Bytes>),
+    /// Answered already, but not before the requests ahead of it: a refusal, or QUEUED.
+    Answer(Reply),
+}
+
+impl Step {
+    fn command(&self) -> Option<(&'static Entry, &[Bytes])> {
+        match self {
+            Self::Run(entry, args) => Some((entry, args)),
+            Self::Answer(_) => None,
+        }
+    }
+
+    /// True if the step may write to the store.
+    pub fn may_write(&self) -> bool {
+        self.command().is_some_and(|(entry, _)| entry.command.may_write())
+    }
+
+    /// True if the step must have a unit of its own.
+    pub fn runs_alone(&self) -> bool {
+        self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
+    }
+
+    /// The reply if the unit fails with `error`.
+    fn refused(&self, error: &Error) -> Reply {
+        match self {
+            Self::Run(..) => error.clone().into_reply(),
+            Self::Answer(reply) => reply.clone(),
+        }
+    }
+}
+
+/// What one unit of work is to do.
+#[derive(Clone, Copy)]
+struct Plan<'a> {
+    steps: &'a [Step],
+    /// Keys that must not have changed since they were watched.
+    watched: &'a [Watched],
+    /// The unit ends early when its replies exceed this.
+    reply_bytes_max: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
+        Self { steps, watched: &[], reply_bytes_max: gateway.settings().unit.reply_bytes_max.as_usize() }
+    }
+
+    /// A transaction is never cut short.
+    fn transaction(steps: &'a [Step], watched: &'a [Watched]) -> Self {
+        Self { steps, watched, reply_bytes_max: usize::MAX }
+    }
+}
+
+/// Runs the steps of a pipeline as one unit of work and gives their replies, in order.
+///
+/// There may be fewer replies than steps: a unit ends early when its replies have become large. At least one step is
+/// answered. A unit that keeps meeting conflicts, or is more than the store takes at once, is split into one unit a
+/// step; nobody promised that a pipeline is atomic.
+pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Vec<Reply> {
+    match run_until_committed(gateway, session, Plan::pipeline(gateway, steps)).await {
+        Ok(replies) => replies.unwrap_or_default(),
+        Err(error) if steps.len() > 1 && may_split(&error) => run_one_by_one(gateway, session, steps).await,
+        Err(error) => steps.iter().map(|step| step.refused(&error)).collect(),
+    }
+}
+
+/// Runs the queued commands of MULTI as one unit of work and gives EXEC's reply.
+pub async fn execute_transaction(gateway: &Gateway, session: &mut Session, transaction: Transaction) -> Reply {
+    let watched = mem::take(&mut session.watched);
+    let steps: Vec<Step> = transaction.queue.into_iter().map(|(entry, args)| Step::Run(entry, args)).collect();
+    match run_until_committed(gateway, session, Plan::transaction(&steps, &watched)).await {
+        Ok(Some(replies)) => Reply::Array(replies),
+        Ok(None) => Reply::NullArray,
+        Err(error) => error.into_reply(),
+    }
+}
+
+fn may_split(error: &Error) -> bool {
+    matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_)))
+}
+
+async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Vec<Reply> {
+    let mut replies = Vec::with_capacity(steps.len());
+    for step in steps {
+        match run_until_committed(gateway, session, Plan::pipeline(gateway, std::slice::from_ref(step))).await {
+            Ok(reply) => replies.extend(reply.into_iter().flatten()),
+            Err(error) => replies.push(step.refused(&error)),
+        }
+    }
+    replies
+}
+
+/// Runs a unit, again after each conflict, with randomised exponential backoff.
+async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Vec<Reply>>> {
+    let db = session.db;
+    let mut conflicts = 0;
+    loop {
+        match run_once(gateway, session, plan).await {
+            Err(Error::Store(backend::Error::Conflict)) if conflicts < gateway.settings().unit.conflict_retries_max => {
+                session.db = db;
+                gateway.statistics.unit_conflicts.add(1);
+                tokio::time::sleep(backoff(gateway, conflicts)).await;
+                conflicts += 1;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// How long to wait after this many conflicts: up to 1 ms after the first, and twice as long after each further one,
+/// but no longer than 100 ms.
+fn backoff(gateway: &Gateway, conflicts: u32) -> Duration {
+    let at_most_us = (1_000_u64 << conflicts.min(7)).min(100_000);
+    Duration::from_micros(gateway.keyspace.random().below(at_most_us))
+}
+
+/// Runs a unit. `None` if a watched key has changed, so that nothing was run.
+async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Vec<Reply>>> {
+    let Plan { steps, watched, .. } = plan;
+    let writes = steps.iter().any(Step::may_write);
+    let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
+    let unit = gateway.keyspace.begin(if writes { Intent::Write } else { Intent::Read }).await?;
+    let mut context = Context { gateway, session, unit };
+    for watched in watched {
+        if watched.is_changed(&mut context.unit).await? {
+            return Ok(None);
+        }
+    }
+    if steps.len() > 1 {
+        read_ahead(&mut context, steps).await?;
+    }
+    let mut replies = Vec::with_capacity(steps.len());
+    let mut reply_bytes = 0;
+    for step in steps {
+        let reply = match step {
+            Step::Run(entry, args) => run_command(&mut context, entry, args).await?,
+            Step::Answer(reply) => reply.clone(),
+        };
+        reply_bytes += reply.bytes();
+        replies.push(reply);
+        if reply_bytes > plan.reply_bytes_max {
+            break;
+        }
+    }
+    context.unit.commit().await?;
+    gateway.statistics.units_committed.add(1);
+    Ok(Some(replies))
+}
+
+/// Runs one command of a unit. Only a failure of the store, which is the failure of the whole unit, is an error.
+async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes]) -> Result<Reply> {
+    let Run::Handler(handler) = entry.command.run else {
+        return Ok(Error::unknown_command(args.first().map_or(&[], |name| name), &[]).into_reply());
+    };
+    let words = 1 + usize::from(entry.name.len() > entry.command.name.len());
+    let began = Instant::now();
+    context.unit.begin_command();
+    let result = handler(context, Args::new(args, words)).await;
+    let failed = result.is_err();
+    context.gateway.statistics.ran(entry, began.elapsed(), failed);
+    if failed {
+        context.unit.undo_command();
+    }
+    match result {
+        Err(Error::Store(error)) => Err(Error::Store(error)),
+        Err(error) => Ok(error.into_reply()),
+        Ok(reply) => Ok(reply),
+    }
+}
+
+/// Takes the latches of every key that the unit may touch.
+async fn acquire_latches<'g>(gateway: &'g Gateway, steps: &[Step], watched: &[Watched]) -> LatchGuards<'g> {
+    let latches = gateway.keyspace.latches();
+    if steps.iter().filter_map(Step::command).any(|(entry, _)| entry.command.flags.contains(Flags::EVERYTHING)) {
+        return latches.acquire(Scope::Everything).await;
+    }
+    let mut names: Vec<&[u8]> = watched.iter().map(|watched| &*watched.key().name).collect();
+    for (entry, args) in steps.iter().filter_map(Step::command) {
+        names.extend(entry.command.keys_among(args).map(|name| &**name));
+    }
+    latches.acquire(Scope::Keys(&names)).await
+}
+
+/// Reads the metadata that the commands of a pipeline will ask for, in one call to the store.
+async fn read_ahead(context: &mut Context<'_>, steps: &[Step]) -> Result<()> {
+    let mut keys = Vec::new();
+    for (entry, args) in steps.iter().filter_map(Step::command) {
+        if !entry.command.flags.contains(Flags::BLIND) {
+            keys.extend(entry.command.keys_among(args).map(|name| context.key(name)));
+        }
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    Ok(context.unit.read_ahead(&keys).await?)
+}

@@ -1,0 +1,74 @@
+use std::{sync::Arc, time::Instant};
+
+use parking_lot::RwLock;
+use respgate_backend_api::KvBackend;
+use tokio_util::sync::CancellationToken;
+
+use super::Statistics;
+use crate::{
+    client::{Clients, Pause},
+    config::Settings,
+    keyspace::{self, Keyspace, Options, Random, SystemClock},
+};
+
+/// What all connections share.
+pub struct Gateway {
+    /// The data.
+    pub keyspace: Keyspace,
+    /// Who is connected.
+    pub clients: Clients,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// What has been counted.
+    pub statistics: Statistics,
+    /// When the gateway started.
+    pub started_at: Instant,
+    /// Forty hexadecimal digits that no other run of a gateway has.
+    pub run_id: String,
+    /// Cancelled when the gateway is to stop: by a signal or by SHUTDOWN.
+    pub shutdown: CancellationToken,
+    settings: RwLock<Arc<Settings>>,
+}
+
+impl Gateway {
+    /// Opens the keyspace of `backend` as `settings` say.
+    pub async fn open(settings: Arc<Settings>, backend: Arc<dyn KvBackend>) -> keyspace::Result<Self> {
+        let random = Random::from_entropy();
+        let run_id = format!("{:016x}{:016x}{:08x}", random.next_u64(), random.next_u64(), random.below(1 << 32));
+        let options = Options {
+            namespace: settings.store.namespace.clone(),
+            databases: settings.server.databases,
+            clock: Arc::new(SystemClock),
+            random,
+        };
+        Ok(Self {
+            keyspace: Keyspace::open(backend, options).await?,
+            clients: Clients::default(),
+            pause: Pause::new(),
+            statistics: Statistics::new(),
+            started_at: Instant::now(),
+            run_id,
+            shutdown: CancellationToken::new(),
+            settings: RwLock::new(settings),
+        })
+    }
+
+    /// The settings as they are now: those of the start, and what CONFIG SET has changed since.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read())
+    }
+
+    /// Changes the settings of the running gateway: CONFIG SET. All of `change` or, if it fails, nothing.
+    pub fn change_settings<E>(&self, change: impl FnOnce(&mut Settings) -> Result<(), E>) -> Result<(), E> {
+        let mut settings = self.settings.write();
+        let mut changed = Settings::clone(&settings);
+        change(&mut changed)?;
+        *settings = Arc::new(changed);
+        Ok(())
+    }
+
+    /// True if clients must give a password.
+    pub fn needs_password(&self) -> bool {
+        !self.settings.read().server.requirepass.is_empty()
+    }
+}

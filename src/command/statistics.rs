@@ -1,0 +1,132 @@
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use super::{Entry, Table};
+
+/// What the gateway has counted since it started or since CONFIG RESETSTAT.
+pub struct Statistics {
+    /// Connections accepted.
+    pub connections_received: Counter,
+    /// Connections refused because of `maxclients`.
+    pub connections_rejected: Counter,
+    /// Bytes read from clients.
+    pub bytes_in: Counter,
+    /// Bytes written to clients.
+    pub bytes_out: Counter,
+    /// Replies that were errors.
+    pub error_replies: Counter,
+    /// Commands that found the key they looked for.
+    pub keyspace_hits: Counter,
+    /// Commands that did not.
+    pub keyspace_misses: Counter,
+    /// Commands that ran, refused ones not counted.
+    pub commands_processed: Counter,
+    /// Units committed.
+    pub units_committed: Counter,
+    /// Units that were run again after a conflict.
+    pub unit_conflicts: Counter,
+    commands: Vec<CommandStatistics>,
+}
+
+/// What was counted for one command.
+#[derive(Default)]
+pub struct CommandStatistics {
+    /// Times it ran.
+    pub calls: Counter,
+    /// Microseconds it ran for, all calls together.
+    pub microseconds: Counter,
+    /// Times it was refused before it ran.
+    pub rejected: Counter,
+    /// Times it ran and gave an error.
+    pub failed: Counter,
+}
+
+/// A number that only grows, until it is reset.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts `count` more.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// What has been counted.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Starts again at zero.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Statistics {
+    /// Everything at zero.
+    pub fn new() -> Self {
+        Self {
+            connections_received: Counter::default(),
+            connections_rejected: Counter::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
+            error_replies: Counter::default(),
+            keyspace_hits: Counter::default(),
+            keyspace_misses: Counter::default(),
+            commands_processed: Counter::default(),
+            units_committed: Counter::default(),
+            unit_conflicts: Counter::default(),
+            commands: Table::get().entries().iter().map(|_| CommandStatistics::default()).collect(),
+        }
+    }
+
+    /// What was counted for a command.
+    pub fn command(&self, entry: &Entry) -> Option<&CommandStatistics> {
+        self.commands.get(entry.id)
+    }
+
+    /// Counts a command that ran.
+    pub fn ran(&self, entry: &Entry, took: Duration, failed: bool) {
+        self.commands_processed.add(1);
+        let Some(command) = self.command(entry) else { return };
+        command.calls.add(1);
+        command.microseconds.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        command.failed.add(u64::from(failed));
+    }
+
+    /// Counts a command that was refused before it ran.
+    pub fn refused(&self, entry: &Entry) {
+        if let Some(command) = self.command(entry) {
+            command.rejected.add(1);
+        }
+    }
+
+    /// Forgets everything: CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        let counters = [
+            &self.connections_received,
+            &self.connections_rejected,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.error_replies,
+            &self.keyspace_hits,
+            &self.keyspace_misses,
+            &self.commands_processed,
+            &self.units_committed,
+            &self.unit_conflicts,
+        ];
+        let of_commands = self
+            .commands
+            .iter()
+            .flat_map(|command| [&command.calls, &command.microseconds, &command.rejected, &command.failed]);
+        counters.into_iter().chain(of_commands).for_each(Counter::reset);
+    }
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,36 @@
+use std::result;
+
+use respgate_backend_api as backend;
+
+use crate::encoding;
+
+/// The result of a call to the keyspace.
+pub type Result<T> = result::Result<T, Error>;
+
+/// Why a unit could not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The key holds another type. The client must use another command.
+    #[error("wrong type")]
+    WrongType,
+
+    /// There is no such database. The client must select another.
+    #[error("DB index is out of range")]
+    NoSuchDatabase,
+
+    /// The store failed; its error says what to do.
+    #[error(transparent)]
+    Store(#[from] backend::Error),
+}
+
+impl From<encoding::DecodeError> for Error {
+    fn from(error: encoding::DecodeError) -> Self {
+        Self::Store(backend::Error::Corrupt(error.to_string()))
+    }
+}
+
+impl From<encoding::NamespaceTooLong> for Error {
+    fn from(error: encoding::NamespaceTooLong) -> Self {
+        Self::Store(backend::Error::CannotOpen(error.to_string()))
+    }
+}

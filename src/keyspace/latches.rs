@@ -1,0 +1,100 @@
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// How many latches there are. More of them make it rarer that unrelated keys wait for each other; all of them
+/// together must be cheap enough to take for FLUSHALL (well under a millisecond).
+const COUNT: usize = 8192;
+
+/// The latches of a process: while a unit holds a key's latch, no other unit here reads that key to change it.
+///
+/// Keys share a fixed number of latches by hash. They are always taken in ascending order, so units cannot wait for
+/// each other in a circle.
+pub struct Latches {
+    latches: Vec<Mutex<()>>,
+}
+
+/// The keys that a unit declares before it starts.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// These names, in whatever database: MOVE, COPY and SWAPDB need no rule of their own then.
+    Keys(&'a [&'a [u8]]),
+    /// Every key there is or could be.
+    Everything,
+}
+
+/// Latches that are held until this is dropped.
+pub struct LatchGuards<'a> {
+    _held: Vec<MutexGuard<'a, ()>>,
+}
+
+impl Latches {
+    /// A new set of latches, all free.
+    pub fn new() -> Self {
+        Self { latches: (0..COUNT).map(|_| Mutex::new(())).collect() }
+    }
+
+    /// Waits for all the latches of `scope`.
+    pub async fn acquire(&self, scope: Scope<'_>) -> LatchGuards<'_> {
+        let held = match scope {
+            Scope::Keys([name]) => vec![self.lock(position(name)).await],
+            Scope::Keys(names) => {
+                let mut positions: Vec<usize> = names.iter().map(|name| position(name)).collect();
+                positions.sort_unstable();
+                positions.dedup();
+                self.lock_all(positions).await
+            }
+            Scope::Everything => self.lock_all(0..COUNT).await,
+        };
+        LatchGuards { _held: held.into_iter().flatten().collect() }
+    }
+
+    async fn lock_all(&self, ascending: impl IntoIterator<Item = usize>) -> Vec<Option<MutexGuard<'_, ()>>> {
+        let mut held = Vec::new();
+        for position in ascending {
+            held.push(self.lock(position).await);
+        }
+        held
+    }
+
+    async fn lock(&self, position: usize) -> Option<MutexGuard<'_, ()>> {
+        match self.latches.get(position) {
+            Some(latch) => Some(latch.lock().await),
+            None => None,
+        }
+    }
+}
+
+impl Default for Latches {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn position(name: &[u8]) -> usize {
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+    usize::try_from(hash % COUNT as u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, pin::pin, task};
+
+    use super::*;
+
+    fn is_ready<T>(future: impl Future<Output = T>) -> bool {
+        let mut context = task::Context::from_waker(task::Waker::noop());
+        pin!(future).poll(&mut context).is_ready()
+    }
+
+    #[tokio::test]
+    async fn a_latch_keeps_out_the_same_key_and_lets_in_others() {
+        let latches = Latches::new();
+        let held = latches.acquire(Scope::Keys(&[b"a", b"b", b"a"])).await;
+        assert!(!is_ready(latches.acquire(Scope::Keys(&[b"b"]))));
+        assert!(!is_ready(latches.acquire(Scope::Everything)));
+        assert!(is_ready(latches.acquire(Scope::Keys(&[b"c"]))));
+        drop(held);
+        assert!(is_ready(latches.acquire(Scope::Everything)));
+    }
+}

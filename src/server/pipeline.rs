@@ -1,0 +1,175 @@
+use std::{sync::Arc, time::Instant};
+
+use bytes::BytesMut;
+
+use crate::{
+    client::Client,
+    command::{self, Entry, Error, Flags, Gateway, Run, Session, Step, Table, Transaction},
+    resp::{Limits, ProtocolError, Reply, Request, Scanner, writer},
+};
+
+/// Turns the requests of one connection into units of work, and their replies into bytes.
+///
+/// Consecutive requests that are there already make one unit, up to a bound. A command that must run alone ends the
+/// unit before it.
+pub(super) struct Pipeline {
+    gateway: Arc<Gateway>,
+    session: Session,
+    scanner: Scanner,
+    /// Requests admitted but not carried out yet.
+    steps: Vec<Step>,
+    /// A request that must run alone, after `steps`.
+    alone: Option<Step>,
+    /// The requests could not be made out any more: the connection closes after the replies.
+    is_broken: bool,
+}
+
+impl Pipeline {
+    pub(super) fn new(client: Arc<Client>, gateway: Arc<Gateway>) -> Self {
+        let settings = gateway.settings();
+        let limits = Limits { bulk_bytes_max: settings.server.bulk_bytes_max.as_usize(), ..Limits::default() };
+        Self {
+            session: Session::new(client, &gateway),
+            gateway,
+            scanner: Scanner::new(limits),
+            steps: Vec::new(),
+            alone: None,
+            is_broken: false,
+        }
+    }
+
+    /// True if the connection is to be closed when all replies are out.
+    pub(super) fn is_closing(&self) -> bool {
+        self.session.closing || (self.is_broken && self.steps.is_empty())
+    }
+
+    /// Runs one unit of what has been read and appends its replies. False if no request is complete.
+    pub(super) async fn run_unit(&mut self, input: &mut BytesMut, output: &mut BytesMut) -> bool {
+        if self.steps.is_empty() {
+            match self.alone.take() {
+                Some(step) => self.steps.push(step),
+                None => self.gather(input),
+            }
+        }
+        if self.steps.is_empty() {
+            return false;
+        }
+        let writes = self.steps.iter().any(Step::may_write);
+        self.gateway.pause.wait(writes).await;
+        let replies = match self.steps.as_slice() {
+            [Step::Run(entry, _)] if matches!(entry.command.run, Run::Transaction) => {
+                self.steps.clear();
+                vec![self.execute_transaction().await]
+            }
+            steps => {
+                let replies = command::execute(&self.gateway, &mut self.session, steps).await;
+                self.steps.drain(..replies.len());
+                replies
+            }
+        };
+        for reply in replies {
+            self.send(reply, output);
+        }
+        self.publish(input, output);
+        true
+    }
+
+    async fn execute_transaction(&mut self) -> Reply {
+        match self.session.transaction.take() {
+            None => Error::EXEC_WITHOUT_MULTI.into_reply(),
+            Some(Transaction { refused: true, .. }) => {
+                self.session.watched.clear();
+                Error::EXEC_ABORTED.into_reply()
+            }
+            Some(transaction) => command::execute_transaction(&self.gateway, &mut self.session, transaction).await,
+        }
+    }
+
+    /// Admits complete requests up to the bounds of a unit, or up to one that must run alone.
+    fn gather(&mut self, input: &mut BytesMut) {
+        let bounds = self.gateway.settings();
+        let mut bytes = 0;
+        while self.steps.len() < bounds.unit.pipeline_commands_max && bytes < bounds.unit.pipeline_bytes_max.as_usize()
+        {
+            self.scanner.set_authenticated(self.session.authenticated);
+            match self.scanner.next(input) {
+                Ok(None) => return,
+                Ok(Some(request)) => {
+                    bytes += request.bytes;
+                    let step = self.admit(request);
+                    if step.runs_alone() {
+                        if self.steps.is_empty() {
+                            self.steps.push(step);
+                        } else {
+                            self.alone = Some(step);
+                        }
+                        return;
+                    }
+                    self.steps.push(step);
+                }
+                Err(error) => return self.give_up(&error),
+            }
+        }
+    }
+
+    /// Answers bytes that are no request. What follows them cannot be made out, so the connection will close.
+    fn give_up(&mut self, error: &ProtocolError) {
+        self.steps.push(Step::Answer(Reply::error(format!("ERR {error}"))));
+        self.is_broken = true;
+    }
+
+    /// Decides what becomes of a request: it is run, queued, or refused.
+    fn admit(&mut self, request: Request) -> Step {
+        let entry = match Table::get().resolve(&request.args) {
+            Ok(entry) => entry,
+            Err(error) => return self.refuse(None, error),
+        };
+        let flags = entry.command.flags;
+        if !self.session.authenticated && !flags.contains(Flags::NO_AUTH) {
+            return self.refuse(Some(entry), Error::NO_AUTH);
+        }
+        match &mut self.session.transaction {
+            Some(_) if flags.contains(Flags::NO_MULTI) => {
+                self.refuse(Some(entry), Error::text("ERR Command not allowed inside a transaction"))
+            }
+            Some(transaction) if !flags.contains(Flags::NOT_QUEUED) => {
+                transaction.queue.push((entry, request.args));
+                Step::Answer(Reply::status("QUEUED"))
+            }
+            _ => Step::Run(entry, request.args),
+        }
+    }
+
+    /// A refused command also spoils the transaction that it would have been part of.
+    fn refuse(&mut self, entry: Option<&Entry>, error: Error) -> Step {
+        if let Some(transaction) = &mut self.session.transaction {
+            transaction.refused = true;
+        }
+        if let Some(entry) = entry {
+            self.gateway.statistics.refused(entry);
+        }
+        Step::Answer(error.into_reply())
+    }
+
+    fn send(&mut self, reply: Reply, output: &mut BytesMut) {
+        if matches!(reply, Reply::Error(_)) {
+            self.gateway.statistics.error_replies.add(1);
+        }
+        let reply = self.session.reply_mode.filter(reply);
+        writer::write(&reply, self.session.protocol, output);
+    }
+
+    /// Lets other connections see what this one is doing.
+    fn publish(&self, input: &BytesMut, output: &BytesMut) {
+        let session = &self.session;
+        session.client.update(|identity| {
+            identity.db = session.db;
+            identity.protocol = session.protocol;
+            identity.queued = session.transaction.as_ref().map(|transaction| transaction.queue.len());
+            identity.watched = session.watched.len();
+            identity.last_active = Instant::now();
+            identity.input_bytes = input.len();
+            identity.output_bytes = output.len();
+        });
+    }
+}

@@ -1,0 +1,38 @@
+use std::result;
+
+use crate::keyspace;
+
+/// The result of an operation on a type.
+pub type Result<T> = result::Result<T, Error>;
+
+/// Why a type could not do what it was asked. Nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The value at hand is no integer of 64 bits in the only spelling that Redis takes.
+    #[error("not an integer")]
+    NotInteger,
+
+    /// The value at hand is no finite floating-point number.
+    #[error("not a float")]
+    NotFloat,
+
+    /// The sum would leave the range of 64 bits.
+    #[error("overflow")]
+    Overflow,
+
+    /// The sum would be NaN or infinite.
+    #[error("not finite")]
+    NotFinite,
+
+    /// The value would be longer than strings may be.
+    #[error("string too long")]
+    StringTooLong,
+
+    /// The key does not exist, where it must.
+    #[error("no such key")]
+    NoSuchKey,
+
+    /// The key is of another type, or the store failed.
+    #[error(transparent)]
+    Keyspace(#[from] keyspace::Error),
+}
