@@ -95,6 +95,7 @@ mod tests {
         assert!(!is_ready(latches.acquire(Scope::Everything)));
         assert!(is_ready(latches.acquire(Scope::Keys(&[b"c"]))));
         drop(held);
-        assert!(is_ready(latches.acquire(Scope::Everything)));
+        // Awaited, because the runtime makes a task that takes so many latches yield in between.
+        latches.acquire(Scope::Everything).await;
     }
 }
