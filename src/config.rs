@@ -11,6 +11,8 @@ pub struct Settings {
     pub unit: UnitSettings,
     /// The store.
     pub store: StoreSettings,
+    /// How new keys are stored.
+    pub encoding: EncodingSettings,
 }
 
 /// Listeners, clients and limits.
@@ -62,6 +64,17 @@ pub struct UnitSettings {
 pub struct StoreSettings {
     /// The namespace that prefixes every record.
     pub namespace: String,
+}
+
+/// How new keys are stored. Keys that exist keep the encoding they have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncodingSettings {
+    /// Strings longer than this are stored in chunks.
+    pub string_chunk_threshold: Size,
+    /// The encode-version of hashes: 0 counts exactly, 1 writes without reading.
+    pub hash: u8,
+    /// The encode-version of sets: 0 counts exactly, 1 writes without reading.
+    pub set: u8,
 }
 
 /// A number of bytes.
@@ -120,5 +133,11 @@ impl Default for UnitSettings {
 impl Default for StoreSettings {
     fn default() -> Self {
         Self { namespace: "default".to_owned() }
+    }
+}
+
+impl Default for EncodingSettings {
+    fn default() -> Self {
+        Self { string_chunk_threshold: Size(64 << 10), hash: 0, set: 0 }
     }
 }

@@ -8,7 +8,7 @@ use super::Statistics;
 use crate::{
     client::{Clients, Pause},
     config::Settings,
-    keyspace::{self, Keyspace, Options, Random, SystemClock},
+    keyspace::{self, Encodings, Keyspace, Options, Random, SystemClock},
 };
 
 /// What all connections share.
@@ -38,6 +38,11 @@ impl Gateway {
         let options = Options {
             namespace: settings.store.namespace.clone(),
             databases: settings.server.databases,
+            encodings: Encodings {
+                string_chunk_threshold: settings.encoding.string_chunk_threshold.as_usize(),
+                counted_hashes: settings.encoding.hash == 0,
+                counted_sets: settings.encoding.set == 0,
+            },
             clock: Arc::new(SystemClock),
             random,
         };

@@ -46,12 +46,31 @@ pub enum Intent {
     Write,
 }
 
+/// Which of a type's encodings a new key gets. Keys that exist keep theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encodings {
+    /// Strings longer than this are stored in chunks.
+    pub string_chunk_threshold: usize,
+    /// True for hashes that count their fields (encode-version 0), false for those that do not (1).
+    pub counted_hashes: bool,
+    /// True for sets that count their members (encode-version 0), false for those that do not (1).
+    pub counted_sets: bool,
+}
+
+impl Default for Encodings {
+    fn default() -> Self {
+        Self { string_chunk_threshold: 64 * 1024, counted_hashes: true, counted_sets: true }
+    }
+}
+
 /// What a keyspace is opened with, beside the store.
 pub struct Options {
     /// The namespace that prefixes every record.
     pub namespace: String,
     /// How many databases SELECT may choose from.
     pub databases: u8,
+    /// How keys are stored that are created from now on.
+    pub encodings: Encodings,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where chance comes from.
@@ -63,6 +82,7 @@ pub struct Keyspace {
     backend: Arc<dyn KvBackend>,
     capabilities: Capabilities,
     codec: KeyCodec,
+    encodings: Encodings,
     clock: Arc<dyn Clock>,
     random: Random,
     versions: KeyVersions,
@@ -82,6 +102,7 @@ impl Keyspace {
             backend,
             capabilities,
             codec,
+            encodings: options.encodings,
             clock: options.clock,
             random: options.random,
             versions,
@@ -120,6 +141,11 @@ impl Keyspace {
     /// How keys become records.
     pub fn codec(&self) -> &KeyCodec {
         &self.codec
+    }
+
+    /// How new keys are stored.
+    pub fn encodings(&self) -> Encodings {
+        self.encodings
     }
 
     /// The clock by which keys expire where the store has none.

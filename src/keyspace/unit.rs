@@ -304,6 +304,11 @@ impl Collection<'_> {
         self.codec.elements(self.db, &self.owner, self.version)
     }
 
+    /// The suffix of one of [`Self::elements`]' records.
+    pub fn suffix(&self, record: &Bytes) -> Bytes {
+        self.codec.suffix(&self.owner, record).unwrap_or_default()
+    }
+
     /// The record of the score index for a member with this score.
     pub fn score(&self, score: f64, member: &[u8]) -> Bytes {
         self.codec.score(self.db, &self.owner, self.version, score, member)
