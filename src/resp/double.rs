@@ -17,7 +17,6 @@ pub fn format_double(value: f64) -> String {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
     if value.fract() == 0.0 && value.abs() <= WHOLE_MAX {
-        #[expect(clippy::cast_possible_truncation, reason = "whole, and far within the range of i64")]
         return itoa::Buffer::new().format(value as i64).to_owned();
     }
     lay_out(&format!("{value:e}"))
@@ -31,28 +30,119 @@ fn lay_out(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
-    let digits = mantissa.replace('.', "");
-    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let rest_len = i32::try_from(rest.len()).unwrap_or(i32::MAX);
     // How many zeros follow the last digit; negative: how many digits stand behind the point.
-    let zeros = exponent + 1 - count;
+    let zeros = exponent - rest_len;
 
-    if zeros >= 0 && exponent.abs() < count + 7 {
-        let zeros = usize::try_from(zeros).unwrap_or(0);
-        return format!("{sign}{digits}{:0<zeros$}", "");
+    let mut text = String::with_capacity(TEXT_BYTES_MAX);
+    text.push_str(sign);
+    if zeros >= 0 && exponent < rest_len + 8 {
+        text.extend([first, rest]);
+        text.extend((0..zeros).map(|_| '0'));
+    } else if zeros < 0 && (zeros > -7 || exponent.abs() < 4) {
+        if let Ok(before_point) = usize::try_from(exponent) {
+            let (whole, fraction) = rest.split_at_checked(before_point).unwrap_or((rest, ""));
+            text.extend([first, whole, ".", fraction]);
+        } else {
+            text.push_str("0.");
+            text.extend((exponent..-1).map(|_| '0'));
+            text.extend([first, rest]);
+        }
+    } else {
+        text.extend([mantissa, if exponent < 0 { "e-" } else { "e+" }]);
+        text.push_str(itoa::Buffer::new().format(exponent.unsigned_abs()));
     }
-    if zeros < 0 && (zeros > -7 || exponent.abs() < 4) {
-        return match usize::try_from(exponent + 1) {
-            Ok(whole @ 1..) => {
-                let (whole, fraction) = digits.split_at_checked(whole).unwrap_or((&digits, ""));
-                format!("{sign}{whole}.{fraction}")
-            }
-            _ => {
-                let leading = usize::try_from(-exponent - 1).unwrap_or(0);
-                format!("{sign}0.{:0<leading$}{digits}", "")
-            }
-        };
+    text
+}
+
+/// A sign, 17 digits, a point, and `e-308`; or 17 digits and 7 zeros.
+const TEXT_BYTES_MAX: usize = 25;
+
+/// The double that `text` is, as Redis 7.2 reads scores and increments (`getDoubleFromObject`, thus C's `strtod`):
+/// decimal or, after `0x`, hexadecimal digits with a point and an exponent (`e` or `p`), or `inf` or `infinity` in any
+/// case, after an optional sign. Blanks, NaN, and values too large or too small for a double are refused.
+pub fn parse_double(text: &[u8]) -> Option<f64> {
+    let (negative, magnitude) = match text {
+        [b'-', magnitude @ ..] => (true, magnitude),
+        [b'+', magnitude @ ..] => (false, magnitude),
+        magnitude => (false, magnitude),
+    };
+    let value = match magnitude {
+        [b'0', b'x' | b'X', digits @ ..] => parse_hexadecimal(digits)?,
+        [b'0'..=b'9' | b'.', ..] => parse_decimal(magnitude)?,
+        word if word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity") => f64::INFINITY,
+        _ => return None,
+    };
+    Some(if negative { -value } else { value })
+}
+
+fn parse_decimal(text: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let mut mantissa = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    in_range(value, mantissa.all(|byte| matches!(byte, b'0' | b'.')))
+}
+
+/// Reads `h.hhhp-dd`, point and exponent optional.
+fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+    let mut parts = text.splitn(2, |byte| matches!(byte, b'p' | b'P'));
+    let (mantissa, exponent) = (parts.next()?, parts.next());
+    let mut parts = mantissa.splitn(2, |byte| *byte == b'.');
+    let (whole, fraction) = (parts.next()?, parts.next().unwrap_or_default());
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
     }
-    format!("{sign}{mantissa}e{exponent:+}")
+    let mut scale = exponent.map_or(Some(0), parse_exponent)?;
+    let mut significant: u64 = 0;
+    for (digits, behind_point) in [(whole, false), (fraction, true)] {
+        for byte in digits {
+            let digit = char::from(*byte).to_digit(16)?;
+            if significant < 1 << 59 {
+                significant = significant << 4 | u64::from(digit);
+                scale -= if behind_point { 4 } else { 0 };
+            } else {
+                // Beyond a double's precision it only matters for rounding whether anything follows.
+                significant |= u64::from(digit != 0);
+                scale += if behind_point { 0 } else { 4 };
+            }
+        }
+    }
+    let value = scale_by_power_of_two(significant as f64, scale);
+    in_range(value, significant == 0)
+}
+
+/// A sign, and decimal digits; stops counting where no double reaches any more.
+fn parse_exponent(text: &[u8]) -> Option<i64> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0, |value: i64, byte| {
+        let digit = char::from(*byte).to_digit(10)?;
+        Some((value * 10 + sign * i64::from(digit)).clamp(-EXPONENT_MAX, EXPONENT_MAX))
+    })
+}
+
+/// More than the exponent of a number of 2^32 hexadecimal digits.
+const EXPONENT_MAX: i64 = 1 << 40;
+
+/// `value` × 2^`scale`.
+fn scale_by_power_of_two(mut value: f64, mut scale: i64) -> f64 {
+    while scale != 0 && value != 0.0 && value.is_finite() {
+        let step = scale.clamp(-1000, 1000);
+        value *= 2_f64.powi(i32::try_from(step).unwrap_or(0));
+        scale -= step;
+    }
+    value
+}
+
+/// `value`, unless it is infinite or zero only because no double is as large or as small.
+fn in_range(value: f64, is_zero: bool) -> Option<f64> {
+    (value.is_finite() && (value != 0.0 || is_zero)).then_some(value)
 }
 
 #[cfg(test)]
@@ -103,10 +193,76 @@ mod tests {
         }
     }
 
+    #[test]
+    fn doubles_are_read_as_redis_does() {
+        let cases = [
+            ("0", 0.0),
+            ("3", 3.0),
+            ("+3", 3.0),
+            ("-1.5", -1.5),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1e5", 1e5),
+            ("1E+5", 1e5),
+            ("1e-5", 1e-5),
+            ("0e400", 0.0),
+            ("0.000e-999", 0.0),
+            ("1e-320", 1e-320),
+            ("1.7976931348623157e308", f64::MAX),
+            ("inf", f64::INFINITY),
+            ("+Inf", f64::INFINITY),
+            ("-INFINITY", f64::NEG_INFINITY),
+            ("0x10", 16.0),
+            ("0XfF", 255.0),
+            ("-0x1p+3", -8.0),
+            ("0x1P4", 16.0),
+            ("0x.8", 0.5),
+            ("0X1.8p1", 3.0),
+            ("0x8.", 8.0),
+            ("0x0p99999999999999999999", 0.0),
+            ("0x1p-1074", 5e-324),
+            ("0x1.fffffffffffffp1023", f64::MAX),
+            // Half-way between two doubles, and a little more.
+            ("0x20000000000001", 9_007_199_254_740_992.0),
+            ("0x20000000000001.0000000000000000001", 9_007_199_254_740_994.0),
+            ("0x200000000000010000000000000000000000000000", 2_f64.powi(165)),
+            ("0x200000000000010000000000000000000000000001", 2_f64.powi(165) + 2_f64.powi(113)),
+        ];
+        for (text, value) in cases {
+            assert_eq!(parse_double(text.as_bytes()), Some(value), "{text}");
+        }
+        assert!(parse_double(b"-0").unwrap().is_sign_negative());
+    }
+
+    #[test]
+    fn what_is_no_double_is_refused() {
+        let words = ["", "-", "+", ".", "+.", "e5", "1e", "1e+", "+-1", "--1", "1_0", "1d", "1f", "0b1", "1,5", "1\0"];
+        let blanks = [" 1", "1 ", "\t1", "1\n", "1 2"];
+        let not_numbers = ["nan", "-nan", "NaN", "nan(1)", "infi", "INFINITYx", "in"];
+        let hexadecimal = ["0x", "0x.", "0x.p1", "0x1p", "0x1p+", "0x1.2.3", "0xg", "0x1p1p1", "x1", "0x-1", "0x1pf"];
+        let out_of_range = ["1e400", "-1e400", "1e-400", "0x1p2000", "0x1p-1080", "0x1p99999999999999999999"];
+        for text in [&words[..], &blanks, &not_numbers, &hexadecimal, &out_of_range].concat() {
+            assert_eq!(parse_double(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(parse_double(b"1\xff"), None);
+    }
+
     proptest! {
         #[test]
         fn text_reads_back_as_the_same_double(value in any::<f64>()) {
-            prop_assert_eq!(format_double(value).parse::<f64>().unwrap().to_bits(), value.to_bits());
+            let read = parse_double(format_double(value).as_bytes());
+            prop_assert_eq!(read.map(f64::to_bits), Some(value.to_bits()));
+        }
+
+        #[test]
+        fn hexadecimal_agrees_with_decimal(value in any::<u64>(), scale in -60..60_i32) {
+            let read = parse_double(format!("0x{value:x}p{scale}").as_bytes());
+            prop_assert_eq!(read, Some(value as f64 * 2_f64.powi(scale)));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-+0-9a-fxp.]{0,40}") {
+            let _ = parse_double(text.as_bytes());
         }
     }
 }

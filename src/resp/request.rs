@@ -256,10 +256,10 @@ impl Scanner {
     /// How far from `position` the line's `end` is; goes on where it left off.
     fn find(&mut self, end: u8, buffer: &[u8], too_big: ProtocolError) -> Result<Option<usize>, ProtocolError> {
         let line_max = self.limits.inline_bytes_max.saturating_add(1);
-        let unseen = buffer.iter().skip(self.position + self.searched).take(line_max - self.searched);
-        let unseen_bytes = unseen.len();
-        let found = unseen.into_iter().position(|byte| *byte == end);
-        let seen = found.unwrap_or(unseen_bytes);
+        let unseen = buffer.get(self.position + self.searched..).unwrap_or_default();
+        let unseen = unseen.get(..line_max - self.searched).unwrap_or(unseen);
+        let found = unseen.iter().position(|byte| *byte == end);
+        let seen = found.unwrap_or(unseen.len());
         self.searched += seen;
         #[cfg(test)]
         {
