@@ -1,6 +1,7 @@
 use bytes::Bytes;
 
 use super::{Error, Result};
+use crate::resp::integer::parse_integer;
 
 /// A cursor over a command's arguments, the command's name behind it.
 #[derive(Clone, Copy)]
@@ -65,36 +66,5 @@ impl<'a> Args<'a> {
     /// Fails with a syntax error if an argument is left.
     pub fn finish(&self) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(Error::SYNTAX) }
-    }
-}
-
-/// An integer as Redis reads it: an optional minus, no plus, no leading zeros, no space, within 64 bits.
-pub fn parse_integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let canonical = match digits {
-        [b'0'] => digits.len() == text.len(),
-        [first, ..] => first.is_ascii_digit() && *first != b'0',
-        [] => false,
-    };
-    if !canonical {
-        return None;
-    }
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_have_one_spelling() {
-        for (text, value) in
-            [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
-        {
-            assert_eq!(parse_integer(text.as_bytes()), Some(value), "{text}");
-        }
-        for text in ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "9223372036854775808", "0x1", "१"] {
-            assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
-        }
     }
 }

@@ -8,6 +8,7 @@ mod context;
 mod error;
 mod execute;
 mod gateway;
+mod hashes;
 mod key_spec;
 mod session;
 mod statistics;
@@ -15,7 +16,7 @@ mod strings;
 mod table;
 mod transactions;
 
-pub use args::{Args, parse_integer};
+pub use args::Args;
 pub use context::Context;
 pub use error::{Error, Result};
 pub use execute::{Step, execute, execute_transaction};

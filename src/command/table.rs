@@ -3,7 +3,7 @@ use std::{collections::HashMap, future::Future, pin::Pin, sync::LazyLock};
 use bitflags::bitflags;
 use bytes::Bytes;
 
-use super::{Args, Context, Error, KeySpec, Result, strings, transactions};
+use super::{Args, Context, Error, KeySpec, Result, hashes, strings, transactions};
 use crate::resp::Reply;
 
 /// What a command does: an asynchronous function from its arguments to a reply.
@@ -175,6 +175,7 @@ pub struct Family {
 /// Every family, in the order in which COMMAND lists them.
 const FAMILIES: &[Family] = &[
     Family { group: Group::String, commands: strings::COMMANDS },
+    Family { group: Group::Hash, commands: hashes::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },
 ];
 

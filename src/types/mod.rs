@@ -2,7 +2,10 @@
 //!
 //! Every function works within a [`Unit`](crate::keyspace::Unit) and leaves committing to it.
 
+mod collection;
 mod error;
+pub mod hash;
+pub mod set;
 pub mod string;
 
 pub use error::{Error, Result};

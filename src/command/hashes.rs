@@ -1,0 +1,191 @@
+//! Hashes.
+
+use bytes::Bytes;
+
+use super::{Access, Args, Command, Context, Error, Flags, KeySpec, Result};
+use crate::{
+    resp::{Reply, integer::parse_integer},
+    types::{self, hash},
+};
+
+/// `HSET key field value [field value ...]`
+async fn hset(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
+    let added = set_pairs(context, args, "hset").await?;
+    Ok(count(added))
+}
+
+/// `HMSET key field value [field value ...]`
+async fn hmset(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
+    set_pairs(context, args, "hmset").await?;
+    Ok(Reply::OK)
+}
+
+async fn set_pairs(context: &mut Context<'_>, mut args: Args<'_>, name: &str) -> Result<usize> {
+    let key = context.key(args.next_value()?);
+    let (pairs, rest) = args.rest().as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(Error::wrong_arity(name));
+    }
+    let pairs: Vec<_> = pairs.iter().map(|[field, value]| (field.clone(), value.clone())).collect();
+    Ok(hash::set(&mut context.unit, &key, &pairs).await?)
+}
+
+/// `HSETNX key field value`
+async fn hsetnx(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let (field, value) = (args.next_value()?, args.next_value()?);
+    let was_set = hash::set_if_absent(&mut context.unit, &key, field, value).await?;
+    Ok(Reply::Int(i64::from(was_set)))
+}
+
+/// `HGET key field`
+async fn hget(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    Ok(hash::get(&mut context.unit, &key, args.next_value()?).await?.into())
+}
+
+/// `HMGET key field [field ...]`
+async fn hmget(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let values = hash::get_many(&mut context.unit, &key, args.rest()).await?;
+    Ok(Reply::Array(values.into_iter().map(Reply::from).collect()))
+}
+
+/// `HEXISTS key field`
+async fn hexists(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let value = hash::get(&mut context.unit, &key, args.next_value()?).await?;
+    Ok(Reply::Int(i64::from(value.is_some())))
+}
+
+/// `HSTRLEN key field`
+async fn hstrlen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let value = hash::get(&mut context.unit, &key, args.next_value()?).await?;
+    Ok(count(value.map_or(0, |value| value.len())))
+}
+
+/// `HLEN key`
+async fn hlen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let len = hash::len(&mut context.unit, &key).await?;
+    Ok(Reply::Int(i64::try_from(len).unwrap_or(i64::MAX)))
+}
+
+/// `HDEL key field [field ...]`
+async fn hdel(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    Ok(count(hash::delete(&mut context.unit, &key, args.rest()).await?))
+}
+
+/// `HGETALL key`
+async fn hgetall(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let pairs = hash::all(&mut context.unit, &key).await?;
+    Ok(Reply::Map(pairs.into_iter().map(|(field, value)| (Reply::Bulk(field), Reply::Bulk(value))).collect()))
+}
+
+/// `HKEYS key`
+async fn hkeys(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let pairs = hash::all(&mut context.unit, &key).await?;
+    Ok(Reply::bulks(pairs.into_iter().map(|(field, _)| field)))
+}
+
+/// `HVALS key`
+async fn hvals(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let pairs = hash::all(&mut context.unit, &key).await?;
+    Ok(Reply::bulks(pairs.into_iter().map(|(_, value)| value)))
+}
+
+/// `HINCRBY key field increment`
+async fn hincrby(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let (field, increment) = (args.next_value()?, args.next_integer()?);
+    let mut sum = 0;
+    hash::update(&mut context.unit, &key, field, |value| {
+        let value = value.map_or(Some(0), |value| parse_integer(value)).ok_or(types::Error::NotInteger)?;
+        sum = value.checked_add(increment).ok_or(types::Error::Overflow)?;
+        Ok(Bytes::from(sum.to_string()))
+    })
+    .await
+    .map_err(|error| match error {
+        types::Error::NotInteger => Error::text("ERR hash value is not an integer"),
+        error => error.into(),
+    })?;
+    Ok(Reply::Int(sum))
+}
+
+fn count(count: usize) -> Reply {
+    Reply::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+const READ: Flags = Flags::READONLY;
+const READ_FAST: Flags = Flags::READONLY.union(Flags::FAST);
+const WRITE_FAST: Flags = Flags::WRITE.union(Flags::FAST);
+const GROW_FAST: Flags = WRITE_FAST.union(Flags::DENYOOM);
+
+const READS: &[KeySpec] = &[KeySpec::at(1, Access::RO.union(Access::ACCESS))];
+const COUNTS: &[KeySpec] = &[KeySpec::at(1, Access::RO)];
+const UPDATES: &[KeySpec] = &[KeySpec::at(1, Access::RW.union(Access::UPDATE))];
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new("hdel", -3, WRITE_FAST, |context, args| Box::pin(hdel(context, args)))
+        .keys(&[KeySpec::at(1, Access::RW.union(Access::DELETE))])
+        .doc(
+            "2.0.0",
+            "O(N) where N is the number of fields to be removed.",
+            "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
+        ),
+    Command::new("hexists", 3, READ_FAST, |context, args| Box::pin(hexists(context, args)))
+        .keys(COUNTS)
+        .doc("2.0.0", "O(1)", "Determines whether a field exists in a hash."),
+    Command::new("hget", 3, READ_FAST, |context, args| Box::pin(hget(context, args)))
+        .keys(READS)
+        .doc("2.0.0", "O(1)", "Returns the value of a field in a hash."),
+    Command::new("hgetall", 2, READ, |context, args| Box::pin(hgetall(context, args)))
+        .keys(READS)
+        .doc("2.0.0", "O(N) where N is the size of the hash.", "Returns all fields and values in a hash."),
+    Command::new("hincrby", 4, GROW_FAST, |context, args| Box::pin(hincrby(context, args)))
+        .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::UPDATE))])
+        .doc(
+            "2.0.0",
+            "O(1)",
+            "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't \
+             exist.",
+        ),
+    Command::new("hkeys", 2, READ, |context, args| Box::pin(hkeys(context, args)))
+        .keys(READS)
+        .doc("2.0.0", "O(N) where N is the size of the hash.", "Returns all fields in a hash."),
+    Command::new("hlen", 2, READ_FAST, |context, args| Box::pin(hlen(context, args)))
+        .keys(COUNTS)
+        .doc("2.0.0", "O(1)", "Returns the number of fields in a hash."),
+    Command::new("hmget", -3, READ_FAST, |context, args| Box::pin(hmget(context, args)))
+        .keys(READS)
+        .doc(
+            "2.0.0",
+            "O(N) where N is the number of fields being requested.",
+            "Returns the values of all fields in a hash.",
+        ),
+    Command::new("hmset", -4, GROW_FAST, |context, args| Box::pin(hmset(context, args)))
+        .keys(UPDATES)
+        .doc("2.0.0", "O(N) where N is the number of fields being set.", "Sets the values of multiple fields."),
+    Command::new("hset", -4, GROW_FAST, |context, args| Box::pin(hset(context, args)))
+        .keys(UPDATES)
+        .doc(
+            "2.0.0",
+            "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with \
+             multiple field/value pairs.",
+            "Creates or modifies the value of a field in a hash.",
+        ),
+    Command::new("hsetnx", 4, GROW_FAST, |context, args| Box::pin(hsetnx(context, args)))
+        .keys(&[KeySpec::at(1, Access::RW.union(Access::INSERT))])
+        .doc("2.0.0", "O(1)", "Sets the value of a field in a hash only when the field doesn't exist."),
+    Command::new("hstrlen", 3, READ_FAST, |context, args| Box::pin(hstrlen(context, args)))
+        .keys(COUNTS)
+        .doc("3.2.0", "O(1)", "Returns the length of the value of a field."),
+    Command::new("hvals", 2, READ, |context, args| Box::pin(hvals(context, args)))
+        .keys(READS)
+        .doc("2.0.0", "O(N) where N is the size of the hash.", "Returns all values in a hash."),
+];

@@ -1,0 +1,139 @@
+//! What hashes, sets and sorted sets have in common: metadata with a count or without one, and elements.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use respgate_backend_api::{Direction, KeyRange};
+
+use super::Result;
+use crate::{
+    encoding::{Body, Metadata, Type},
+    keyspace::{Collection, Key, Unit},
+};
+
+/// Records that one scan takes at most: few enough to be held while they are decoded, enough to hide the round trip.
+const PAGE_RECORDS: usize = 1_000;
+
+/// A collection at hand.
+pub(super) struct Open<'k> {
+    key: Key,
+    metadata: Metadata,
+    elements: Collection<'k>,
+    is_new: bool,
+}
+
+impl<'k> Open<'k> {
+    /// The collection at `key`, if there is one.
+    pub(super) async fn find(unit: &mut Unit<'k>, key: &Key, kind: Type) -> Result<Option<Self>> {
+        let Some(metadata) = unit.load_as(key, kind).await? else { return Ok(None) };
+        let elements = unit.collection(key, &metadata)?;
+        Ok(Some(Self { key: key.clone(), metadata, elements, is_new: false }))
+    }
+
+    /// The collection at `key`, or an empty one with this body, which [`Open::settle`] will save.
+    pub(super) async fn find_or_create(unit: &mut Unit<'k>, key: &Key, kind: Type, body: Body) -> Result<Self> {
+        if let Some(found) = Self::find(unit, key, kind).await? {
+            return Ok(found);
+        }
+        Self::create(unit, key, body)
+    }
+
+    /// An empty collection, which [`Open::settle`] will save in place of whatever is at `key`.
+    pub(super) fn create(unit: &mut Unit<'k>, key: &Key, body: Body) -> Result<Self> {
+        let metadata = Metadata { version: unit.new_version(), expires_at_ms: None, body, origin: None };
+        let elements = unit.collection(key, &metadata)?;
+        Ok(Self { key: key.clone(), metadata, elements, is_new: true })
+    }
+
+    /// Where the elements are.
+    pub(super) fn elements(&self) -> &Collection<'k> {
+        &self.elements
+    }
+
+    /// True if this call created the collection, so that no element of it can be in the store.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// How many elements there are, if the encoding counts them.
+    pub(super) fn counted(&self) -> Option<u32> {
+        match self.metadata.body {
+            Body::Hash { count } | Body::Set { count } | Body::Zset { count } => count,
+            Body::String(_) | Body::Chunks { .. } | Body::List { .. } => None,
+        }
+    }
+
+    /// How many elements there are: O(1) if the encoding counts them, otherwise by walking all of them.
+    pub(super) async fn count(&self, unit: &mut Unit<'_>) -> Result<u64> {
+        if let Some(count) = self.counted() {
+            return Ok(u64::from(count));
+        }
+        let mut count = 0;
+        walk(unit, self.elements.elements(), Direction::Forward, |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(count)
+    }
+
+    /// Ends a change: `added` elements came, `removed` went (encodings that do not count need only know whether any
+    /// may have gone). Saves the metadata, or deletes the key if nothing is left of it.
+    pub(super) async fn settle(&mut self, unit: &mut Unit<'_>, added: usize, removed: usize) -> Result<()> {
+        let is_empty = match self.counted() {
+            Some(count) => {
+                let count = (count as usize + added).saturating_sub(removed);
+                self.set_count(u32::try_from(count).unwrap_or(u32::MAX));
+                count == 0
+            }
+            None if removed == 0 => false,
+            None => unit.scan(&self.elements.elements(), Direction::Forward, 1).await?.is_empty(),
+        };
+        if is_empty {
+            unit.forget(&self.key)?;
+        } else if self.is_new || (self.counted().is_some() && added != removed) {
+            unit.save(&self.key, &self.metadata)?;
+        } else {
+            unit.touch(&self.key);
+        }
+        Ok(())
+    }
+
+    fn set_count(&mut self, new: u32) {
+        if let Body::Hash { count } | Body::Set { count } | Body::Zset { count } = &mut self.metadata.body {
+            *count = count.map(|_| new);
+        }
+    }
+}
+
+/// Calls `visit` with every record of `range`, page by page, until it breaks off.
+pub(super) async fn walk(
+    unit: &mut Unit<'_>,
+    mut range: KeyRange,
+    direction: Direction,
+    mut visit: impl FnMut(Bytes, Bytes) -> ControlFlow<()>,
+) -> Result<()> {
+    loop {
+        let page = unit.scan(&range, direction, PAGE_RECORDS).await?;
+        let is_last = page.len() < PAGE_RECORDS;
+        if let Some((last, _)) = page.last() {
+            match direction {
+                Direction::Forward => range.start = successor(last),
+                Direction::Backward => range.end = last.clone(),
+            }
+        }
+        for (record, value) in page {
+            if visit(record, value).is_break() {
+                return Ok(());
+            }
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// The least key above `record`.
+pub(super) fn successor(record: &[u8]) -> Bytes {
+    [record, &[0]].concat().into()
+}

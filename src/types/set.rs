@@ -1,0 +1,126 @@
+//! Sets: an empty element for each member.
+//!
+//! Encode-version 0 counts its members and so reads before it writes. Encode-version 1 does not: it writes without
+//! reading, and its replies count arguments.
+
+use std::{collections::BTreeSet, ops::ControlFlow};
+
+use bytes::Bytes;
+use respgate_backend_api::Direction;
+
+use super::{
+    Result,
+    collection::{Open, walk},
+};
+use crate::{
+    encoding::{Body, Type},
+    keyspace::{Key, Unit},
+};
+
+/// Adds members. Returns how many were new, or in encode-version 1 how many were given.
+pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<usize> {
+    let mut set = find_or_create(unit, key).await?;
+    let mut records = records(&set, members);
+    let added = if set.counted().is_none() {
+        records.len()
+    } else {
+        records.sort_unstable();
+        records.dedup();
+        if !set.is_new() {
+            records = retain_existing(unit, records, false).await?;
+        }
+        records.len()
+    };
+    if added > 0 {
+        records.into_iter().for_each(|record| unit.put_record(record, Bytes::new()));
+        set.settle(unit, added, 0).await?;
+    }
+    Ok(added)
+}
+
+/// Removes members. Returns how many there were, or in encode-version 1 how many were given, if the key exists.
+pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<usize> {
+    let Some(mut set) = find(unit, key).await? else { return Ok(0) };
+    let mut records = records(&set, members);
+    if set.counted().is_some() {
+        records.sort_unstable();
+        records.dedup();
+        records = retain_existing(unit, records, true).await?;
+    }
+    let removed = records.len();
+    if removed > 0 {
+        records.into_iter().for_each(|record| unit.delete_record(record));
+        set.settle(unit, 0, removed).await?;
+    }
+    Ok(removed)
+}
+
+/// Which of `members` are in the set, in their order, read in one call to the store.
+pub async fn contains(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<Vec<bool>> {
+    let Some(set) = find(unit, key).await? else { return Ok(vec![false; members.len()]) };
+    let values = unit.read_many(records(&set, members)).await?;
+    Ok(values.iter().map(Option::is_some).collect())
+}
+
+/// How many members there are: O(1) in encode-version 0, O(n) in 1.
+pub async fn len(unit: &mut Unit<'_>, key: &Key) -> Result<u64> {
+    match find(unit, key).await? {
+        Some(set) => set.count(unit).await,
+        None => Ok(0),
+    }
+}
+
+/// Every member, in the order of bytes; `None` if there is no such set.
+pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Option<BTreeSet<Bytes>>> {
+    let Some(set) = find(unit, key).await? else { return Ok(None) };
+    let mut members = BTreeSet::new();
+    walk(unit, set.elements().elements(), Direction::Forward, |record, _| {
+        members.insert(set.elements().suffix(&record));
+        ControlFlow::Continue(())
+    })
+    .await?;
+    Ok(Some(members))
+}
+
+/// Puts a set of these members in place of whatever is at `key`; without members, nothing is left there.
+pub async fn replace(unit: &mut Unit<'_>, key: &Key, members: impl IntoIterator<Item = Bytes>) -> Result<usize> {
+    if let Some(metadata) = unit.load(key).await? {
+        unit.remove(key, &metadata)?;
+    }
+    let mut members = members.into_iter().peekable();
+    if members.peek().is_none() {
+        return Ok(0);
+    }
+    let mut set = Open::create(unit, key, body(unit))?;
+    let mut added = 0;
+    for member in members {
+        unit.put_record(set.elements().element(&member), Bytes::new());
+        added += 1;
+    }
+    set.settle(unit, added, 0).await?;
+    Ok(added)
+}
+
+async fn find<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Option<Open<'k>>> {
+    Open::find(unit, key, Type::Set).await
+}
+
+async fn find_or_create<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Open<'k>> {
+    let body = body(unit);
+    Open::find_or_create(unit, key, Type::Set, body).await
+}
+
+fn body(unit: &Unit<'_>) -> Body {
+    Body::Set { count: unit.keyspace().encodings().counted_sets.then_some(0) }
+}
+
+fn records(set: &Open<'_>, members: &[Bytes]) -> Vec<Bytes> {
+    members.iter().map(|member| set.elements().element(member)).collect()
+}
+
+/// Those of `records` that exist, or those that do not.
+async fn retain_existing(unit: &mut Unit<'_>, records: Vec<Bytes>, exist: bool) -> Result<Vec<Bytes>> {
+    let values = unit.read_many(records.clone()).await?;
+    let kept = records.into_iter().zip(values).filter(|(_, value)| value.is_some() == exist);
+    Ok(kept.map(|(record, _)| record).collect())
+}
