@@ -1,1 +1,128 @@
-//! RocksDB, to be written in the next commits.
+//! A store in an embedded RocksDB: the default, for data that one machine can hold.
+//!
+//! Records are routed to column families by their tag (`family`); the options and the reasons for them are in
+//! `tuning`. Nothing that may wait runs on the threads that poll: reads try memory first, commits try not to wait,
+//! and what remains goes to threads that may (`snapshot`).
+//!
+//! One process owns the directory. So guards are needed by nobody who keeps latches on the keys that it touches; they
+//! are checked by comparing values, under a lock that excludes all other commits.
+
+mod deletion;
+mod engine;
+mod error;
+mod family;
+mod limits;
+mod log_sync;
+mod open;
+mod options;
+mod snapshot;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod tuning;
+
+use std::fmt;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::{Mutex, RwLock};
+use respgate_backend_api::{Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
+
+use engine::{Engine, blocking};
+use log_sync::LogSync;
+pub use options::{Compression, RocksdbOptions, SyncMode};
+use snapshot::RocksdbSnapshot;
+
+/// How long [`KvBackend::close`] waits for snapshots that are still open, whose owners keep the files open too.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A [`KvBackend`] that keeps its data in a directory, which no other process may use at the same time.
+pub struct RocksdbBackend {
+    /// `None` once closed.
+    open: RwLock<Option<Open>>,
+}
+
+struct Open {
+    engine: Arc<Engine>,
+    log_sync: Option<LogSync>,
+    /// Disconnected when the files are released.
+    released: Mutex<mpsc::Receiver<()>>,
+}
+
+impl RocksdbBackend {
+    /// Opens the store at [`RocksdbOptions::path`], or creates it. Blocks, for seconds after a crash under load.
+    ///
+    /// Fails with [`Error::CannotOpen`] if the directory is in use, cannot be written, or was written by a newer
+    /// release, and with [`Error::Corrupt`] if its files are damaged; the message is one line and names the directory.
+    pub fn open(options: &RocksdbOptions) -> Result<Self> {
+        let (engine, released) = Engine::open(options)?;
+        let engine = Arc::new(engine);
+        let log_sync = match options.sync {
+            SyncMode::Interval => Some(LogSync::start(Arc::clone(&engine), options.sync_interval)),
+            SyncMode::Always | SyncMode::Never => None,
+        };
+        let cannot_start = |error| Error::CannotOpen(format!("cannot start the thread that syncs the log: {error}"));
+        let log_sync = log_sync.transpose().map_err(cannot_start)?;
+        Ok(Self { open: RwLock::new(Some(Open { engine, log_sync, released: Mutex::new(released) })) })
+    }
+
+    fn engine(&self) -> Result<Arc<Engine>> {
+        self.open.read().as_ref().map(|open| Arc::clone(&open.engine)).ok_or_else(error::closed)
+    }
+}
+
+impl fmt::Debug for RocksdbBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RocksdbBackend").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl KvBackend for RocksdbBackend {
+    fn capabilities(&self) -> Capabilities {
+        limits::CAPABILITIES
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(RocksdbSnapshot::new(self.engine()?)))
+    }
+
+    async fn delete_range(&self, range: KeyRange) -> Result<()> {
+        let engine = self.engine()?;
+        if range.is_empty() {
+            return Ok(());
+        }
+        blocking(move || deletion::delete_range(&engine, range)).await
+    }
+
+    async fn health(&self) -> Result<()> {
+        let engine = self.engine()?;
+        blocking(move || engine.check_writable()).await
+    }
+
+    async fn statistics(&self) -> Result<Statistics> {
+        let engine = self.engine()?;
+        blocking(move || Ok(statistics::of(&engine))).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        let Some(open) = self.open.write().take() else { return Ok(()) };
+        blocking(move || open.close()).await
+    }
+}
+
+impl Open {
+    fn close(self) -> Result<()> {
+        let Self { engine, log_sync, released } = self;
+        if let Some(log_sync) = log_sync {
+            log_sync.stop();
+        }
+        let synced = engine.close();
+        drop(engine);
+        if released.into_inner().recv_timeout(RELEASE_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("snapshots are still open: the data directory stays in use until they are dropped");
+        }
+        synced
+    }
+}

@@ -1,0 +1,277 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use respgate_backend_api::{Direction, Error, KeyRange, Result, Snapshot, WriteSet};
+use rocksdb::{DBPinnableSlice, ReadOptions};
+use self_cell::self_cell;
+
+use crate::engine::{Engine, blocking};
+use crate::error::{self, is_incomplete};
+use crate::family::Family;
+use crate::limits;
+use crate::tuning::{self, Reach};
+
+/// The most bytes that a scan collects, or a commit writes, on the thread that polls it: about a millisecond of work.
+const INLINE_BYTES_MAX: usize = 128 << 10;
+
+/// The most keys that are looked up on the thread that polls: about a millisecond of work.
+const INLINE_KEYS_MAX: usize = 1_024;
+
+/// RocksDB's own result, before its errors are told apart.
+type Outcome<T> = std::result::Result<T, rocksdb::Error>;
+
+type EngineSnapshot<'engine> = rocksdb::Snapshot<'engine>;
+
+self_cell!(
+    /// A snapshot together with the engine from which it borrows.
+    struct PinnedSnapshot {
+        owner: Arc<Engine>,
+        #[covariant]
+        dependent: EngineSnapshot,
+    }
+);
+
+/// The database at one moment. Shared with threads that read from disk on its behalf.
+pub(crate) struct View {
+    /// Made once, because every read in memory needs them.
+    memory_reads: ReadOptions,
+    snapshot: PinnedSnapshot,
+}
+
+impl View {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        let snapshot = PinnedSnapshot::new(engine, |engine| engine.db().snapshot());
+        let mut memory_reads = tuning::read(Reach::Memory);
+        memory_reads.set_snapshot(snapshot.borrow_dependent());
+        Self { memory_reads, snapshot }
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        self.snapshot.borrow_owner()
+    }
+
+    fn disk_reads(&self) -> ReadOptions {
+        let mut options = tuning::read(Reach::Disk);
+        options.set_snapshot(self.snapshot.borrow_dependent());
+        options
+    }
+
+    fn get(&self, key: &[u8], options: &ReadOptions) -> Outcome<Option<Bytes>> {
+        let engine = self.engine();
+        let found = engine.db().get_pinned_cf_opt(engine.handle(Family::of(key)), key, options)?;
+        Ok(found.as_ref().map(copy))
+    }
+
+    /// Puts the value of each key into its slot of `values`, and returns the slots whose keys `options` cannot reach.
+    fn multi_get<'a>(
+        &self,
+        keys: impl Iterator<Item = (usize, &'a Bytes)> + Clone,
+        options: &ReadOptions,
+        values: &mut [Option<Bytes>],
+    ) -> Outcome<Vec<usize>> {
+        let engine = self.engine();
+        let mut unreached = Vec::new();
+        for family in Family::ALL {
+            let (slots, keys): (Vec<_>, Vec<_>) = keys.clone().filter(|(_, key)| Family::of(key) == family).unzip();
+            if keys.is_empty() {
+                continue;
+            }
+            let sorted = false;
+            let found = engine.db().batched_multi_get_cf_opt(engine.handle(family), keys, sorted, options);
+            for (slot, found) in slots.into_iter().zip(found) {
+                match found {
+                    Ok(found) => {
+                        if let Some(value) = values.get_mut(slot) {
+                            *value = found.as_ref().map(copy);
+                        }
+                    }
+                    Err(error) if is_incomplete(&error) => unreached.push(slot),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(unreached)
+    }
+
+    /// Adds to `pairs` those that follow them in `scan`, and says whether the scan is finished. It is not if
+    /// `bytes_max` bytes were added before that, or if the scan failed.
+    fn scan(
+        &self,
+        scan: &Scan,
+        mut options: ReadOptions,
+        bytes_max: usize,
+        pairs: &mut Vec<(Bytes, Bytes)>,
+    ) -> Outcome<bool> {
+        let family = self.engine().handle(Family::of(&scan.range.start));
+        let rest = scan.rest(pairs.last());
+        // Both bounds, so that the iterator stops at the range's ends instead of walking what lies beyond.
+        options.set_iterate_range(&*rest.start..&*rest.end);
+        let mut iterator = self.snapshot.borrow_dependent().raw_iterator_cf_opt(family, options);
+        match scan.direction {
+            Direction::Forward => iterator.seek_to_first(),
+            Direction::Backward => iterator.seek_to_last(),
+        }
+        let mut bytes = 0;
+        while let Some((key, value)) = iterator.item() {
+            bytes += key.len() + value.len();
+            pairs.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+            if pairs.len() >= scan.limit {
+                return Ok(true);
+            }
+            if bytes >= bytes_max {
+                return Ok(false);
+            }
+            match scan.direction {
+                Direction::Forward => iterator.next(),
+                Direction::Backward => iterator.prev(),
+            }
+        }
+        iterator.status().map(|()| true)
+    }
+
+    /// Commits on a thread that may wait.
+    fn commit(&self, writes: &WriteSet) -> Result<()> {
+        let engine = self.engine();
+        if writes.guards.is_empty() {
+            let _shared = engine.commits.read();
+            return engine.write(&writes.writes);
+        }
+        let _alone = engine.commits.write();
+        self.check_guards(&writes.guards)?;
+        if writes.writes.is_empty() { Ok(()) } else { engine.write(&writes.writes) }
+    }
+
+    /// Compares the guarded keys' values with what they are now. The caller lets nobody commit.
+    fn check_guards(&self, guards: &[Bytes]) -> Result<()> {
+        let engine = self.engine();
+        if self.snapshot.borrow_dependent().sequence_number() == engine.db().latest_sequence_number() {
+            return Ok(());
+        }
+        let (then, now) = (self.disk_reads(), tuning::read(Reach::Disk));
+        for key in guards {
+            let family = engine.handle(Family::of(key));
+            let value = |options| engine.db().get_pinned_cf_opt(family, key, options).map_err(error::of_read);
+            if value(&then)?.as_deref() != value(&now)?.as_deref() {
+                return Err(Error::Conflict);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a scan was asked for.
+#[derive(Clone)]
+struct Scan {
+    range: KeyRange,
+    direction: Direction,
+    limit: usize,
+}
+
+impl Scan {
+    /// The part of the range that follows a pair which was found already.
+    fn rest(&self, last: Option<&(Bytes, Bytes)>) -> KeyRange {
+        let KeyRange { start, end } = self.range.clone();
+        match (last, self.direction) {
+            (None, _) => KeyRange { start, end },
+            // The least key above another is that key with a zero byte behind it.
+            (Some((key, _)), Direction::Forward) => KeyRange::new([key, &b"\0"[..]].concat(), end),
+            (Some((key, _)), Direction::Backward) => KeyRange::new(start, key.clone()),
+        }
+    }
+}
+
+fn copy(value: &DBPinnableSlice<'_>) -> Bytes {
+    Bytes::copy_from_slice(value)
+}
+
+/// A [`View`] as the layers above see it.
+///
+/// Reads first ask memory alone, on the thread that polls them; what memory does not tell is read on a thread that
+/// may wait for the disk.
+pub(crate) struct RocksdbSnapshot {
+    view: Arc<View>,
+}
+
+impl RocksdbSnapshot {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Self { view: Arc::new(View::new(engine)) }
+    }
+}
+
+#[async_trait]
+impl Snapshot for RocksdbSnapshot {
+    fn time_ms(&self) -> Option<u64> {
+        None
+    }
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.view.engine().check_open()?;
+        match self.view.get(key, &self.view.memory_reads) {
+            Err(error) if is_incomplete(&error) => {}
+            found => return found.map_err(error::of_read),
+        }
+        let (view, key) = (Arc::clone(&self.view), Bytes::copy_from_slice(key));
+        blocking(move || view.get(&key, &view.disk_reads()).map_err(error::of_read)).await
+    }
+
+    async fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
+        self.view.engine().check_open()?;
+        let mut values = vec![None; keys.len()];
+        let unreached = if keys.len() <= INLINE_KEYS_MAX {
+            let reached = self.view.multi_get(keys.iter().enumerate(), &self.view.memory_reads, &mut values);
+            reached.map_err(error::of_read)?
+        } else {
+            (0..keys.len()).collect()
+        };
+        if unreached.is_empty() {
+            return Ok(values);
+        }
+        let wanted: Vec<_> = unreached.into_iter().filter_map(|slot| Some((slot, keys.get(slot)?.clone()))).collect();
+        let view = Arc::clone(&self.view);
+        blocking(move || {
+            let wanted = wanted.iter().map(|(slot, key)| (*slot, key));
+            view.multi_get(wanted, &view.disk_reads(), &mut values).map_err(error::of_read)?;
+            Ok(values)
+        })
+        .await
+    }
+
+    async fn scan(&self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        self.view.engine().check_open()?;
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let scan = Scan { range: range.clone(), direction, limit };
+        let mut pairs = Vec::new();
+        match self.view.scan(&scan, tuning::scan(Reach::Memory), INLINE_BYTES_MAX, &mut pairs) {
+            Ok(true) => return Ok(pairs),
+            Ok(false) => {}
+            Err(error) if is_incomplete(&error) => {}
+            Err(error) => return Err(error::of_read(error)),
+        }
+        let view = Arc::clone(&self.view);
+        blocking(move || {
+            view.scan(&scan, tuning::scan(Reach::Disk), usize::MAX, &mut pairs).map_err(error::of_read)?;
+            Ok(pairs)
+        })
+        .await
+    }
+
+    async fn commit(&self, writes: WriteSet) -> Result<()> {
+        let engine = self.view.engine();
+        engine.check_open()?;
+        limits::check(&writes)?;
+        if writes.is_empty() {
+            return Ok(());
+        }
+        if writes.guards.is_empty()
+            && writes.bytes() <= INLINE_BYTES_MAX
+            && let Some(written) = engine.try_write(&writes.writes)
+        {
+            return written;
+        }
+        let view = Arc::clone(&self.view);
+        blocking(move || view.commit(&writes)).await
+    }
+}

@@ -1,0 +1,163 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use respgate_backend_api::{Direction, Error, KeyRange, KvBackend, WriteSet};
+use respgate_backend_conformance as conformance;
+use tempfile::TempDir;
+
+use crate::{Compression, RocksdbBackend, RocksdbOptions, SyncMode};
+
+/// Small buffers, so that tests meet flushes, files on disk and caches that do not hold everything.
+fn small(path: &Path) -> RocksdbOptions {
+    RocksdbOptions {
+        sync_interval: Duration::from_millis(5),
+        block_cache_bytes: 4 << 20,
+        write_buffer_bytes: 2 << 20,
+        open_files_max: 16,
+        ..RocksdbOptions::new(path)
+    }
+}
+
+fn open(options: &RocksdbOptions) -> Arc<dyn KvBackend> {
+    Arc::new(RocksdbBackend::open(options).unwrap())
+}
+
+fn put(pairs: impl IntoIterator<Item = (Bytes, Bytes)>) -> WriteSet {
+    let mut writes: Vec<_> = pairs.into_iter().map(|(key, value)| (key, Some(value))).collect();
+    writes.sort_unstable();
+    WriteSet { writes, guards: Vec::new() }
+}
+
+async fn commit(store: &dyn KvBackend, writes: WriteSet) {
+    store.snapshot().await.unwrap().commit(writes).await.unwrap();
+}
+
+async fn figure(store: &dyn KvBackend, name: &str) -> u64 {
+    store.statistics().await.unwrap().figures.into_iter().find(|(found, _)| *found == name).unwrap().1
+}
+
+/// `bytes` bytes that do not compress.
+fn noise(seed: u64, bytes: usize) -> Bytes {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    std::iter::repeat_with(|| next().to_be_bytes()).flatten().take(bytes).collect()
+}
+
+async fn conforms(sync: SyncMode) {
+    let dir = TempDir::new().unwrap();
+    let options = RocksdbOptions { sync, ..small(dir.path()) };
+    conformance::run_all(open(&options)).await;
+    conformance::a_reopened_store_has_every_commit(async || open(&options)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_with_sync_always() {
+    conforms(SyncMode::Always).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_with_sync_interval() {
+    conforms(SyncMode::Interval).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_with_sync_never() {
+    conforms(SyncMode::Never).await;
+}
+
+#[tokio::test]
+async fn conforms_on_one_thread_with_the_defaults() {
+    let dir = TempDir::new().unwrap();
+    conformance::run_all(open(&RocksdbOptions::new(dir.path()))).await;
+}
+
+#[tokio::test]
+async fn files_of_one_compression_are_read_with_any_other() {
+    let dir = TempDir::new().unwrap();
+    let settings = [Compression::Lz4Zstd, Compression::None, Compression::Lz4];
+    for (number, compression) in (0_u8..).zip(settings) {
+        let store = open(&RocksdbOptions { compression, ..small(dir.path()) });
+        for block in 0..40 {
+            let pairs = (0..100_u8).map(|i| (Bytes::from(vec![b's', b'#', number, block, i]), vec![i; 1_000].into()));
+            commit(&*store, put(pairs)).await;
+        }
+        let range = KeyRange::prefix(&b"s#"[..]);
+        let found = store.snapshot().await.unwrap().scan(&range, Direction::Forward, usize::MAX).await.unwrap();
+        assert_eq!(found.len(), 4_000 * (usize::from(number) + 1));
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn data_larger_than_memory_is_read_from_disk() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&small(dir.path()));
+    let pairs: Vec<_> = (0..2_000_u64).map(|i| (Bytes::from(format!("m#{i:05}")), noise(i, 10_000))).collect();
+    for chunk in pairs.chunks(50) {
+        commit(&*store, put(chunk.iter().cloned())).await;
+    }
+    assert!(figure(&*store, "sst_bytes").await > 8 << 20);
+    let snapshot = store.snapshot().await.unwrap();
+    let mut keys: Vec<_> = pairs.iter().map(|(key, _)| key.clone()).collect();
+    keys.insert(7, "m#missing".into());
+    let values = snapshot.multi_get(&keys).await.unwrap();
+    assert_eq!(values[7], None);
+    assert!(values.into_iter().flatten().eq(pairs.iter().map(|(_, value)| value.clone())));
+    for (key, value) in &pairs {
+        assert!(snapshot.get(key).await.unwrap().as_ref() == Some(value));
+    }
+    let range = KeyRange::prefix(&b"m#"[..]);
+    assert!(snapshot.scan(&range, Direction::Forward, 3_000).await.unwrap() == pairs);
+    let backward = snapshot.scan(&range, Direction::Backward, 1_500).await.unwrap();
+    assert!(backward.iter().eq(pairs.iter().rev().take(1_500)));
+    assert!(figure(&*store, "block_cache_bytes").await <= 6 << 20);
+}
+
+#[tokio::test]
+async fn a_directory_is_free_again_after_close() {
+    let dir = TempDir::new().unwrap();
+    for sync in [SyncMode::Always, SyncMode::Interval, SyncMode::Never] {
+        let options = RocksdbOptions { sync, ..small(dir.path()) };
+        let store = open(&options);
+        commit(&*store, put([("m#k".into(), "v".into())])).await;
+        assert!(matches!(RocksdbBackend::open(&options), Err(Error::CannotOpen(_))));
+        store.close().await.unwrap();
+        open(&options).close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn space_returns_after_a_large_range_is_deleted() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&small(dir.path()));
+    for chunk in 0..100_u64 {
+        let pairs =
+            (0..100).map(|i| (Bytes::from(format!("s#{:06}", chunk * 100 + i)), noise(chunk * 100 + i, 10_000)));
+        commit(&*store, put(pairs)).await;
+    }
+    let before = store.statistics().await.unwrap().disk_bytes;
+    assert!(before > 90 << 20, "{before}");
+    store.delete_range(KeyRange::prefix(&b"s#"[..])).await.unwrap();
+    while figure(&*store, "sst_bytes").await > before / 10 {
+        tokio::task::yield_now().await;
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_snapshot_outlives_a_deleted_range() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&small(dir.path()));
+    let pairs: Vec<_> = (0..5_000).map(|i| (Bytes::from(format!("k#{i:06}")), Bytes::new())).collect();
+    commit(&*store, put(pairs.iter().cloned())).await;
+    let before = store.snapshot().await.unwrap();
+    store.delete_range(KeyRange::prefix(&b"k#"[..])).await.unwrap();
+    assert!(before.scan(&KeyRange::prefix(&b"k#"[..]), Direction::Forward, 10_000).await.unwrap() == pairs);
+}
