@@ -207,7 +207,7 @@ mod tests {
             any::<u8>().prop_map(Change::Reclaim),
             (0..20u8).prop_map(Change::Grow),
         ];
-        prop::collection::vec(change, 0..600)
+        prop::collection::vec(change, 0..300)
     }
 
     proptest! {

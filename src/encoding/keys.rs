@@ -4,8 +4,7 @@ use bytes::Bytes;
 use respgate_backend_api::KeyRange;
 
 use super::{
-    Garbage, Type, encode_score,
-    score::decode_marked_score,
+    Garbage, Type, decode_score, encode_score,
     slot::{slot, slot_prefix},
 };
 
@@ -139,11 +138,11 @@ impl KeyCodec {
         (at <= record.len()).then(|| record.slice(at..))
     }
 
-    /// The score and the member of a score-index record of `key`, from its key and its value.
-    /// `None` if `record` is too short to be one.
-    pub fn score_and_member(&self, key: &[u8], record: &Bytes, value: &[u8]) -> Option<(f64, Bytes)> {
+    /// The score and the member in the key of a score-index record; the member shares the memory of `record`.
+    /// `None` if `record` is too short to be one of `key`.
+    pub fn score_and_member(&self, key: &[u8], record: &Bytes) -> Option<(f64, Bytes)> {
         let suffix = self.suffix(key, record)?;
-        let score = decode_marked_score(*suffix.first_chunk()?, value);
+        let score = decode_score(*suffix.first_chunk()?);
         Some((score, suffix.slice(SCORE_BYTES..)))
     }
 

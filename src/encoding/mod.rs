@@ -28,6 +28,6 @@ pub use garbage::Garbage;
 pub use keys::{KeyCodec, NamespaceTooLong};
 pub use member::index_of_member;
 pub use metadata::{Body, LIST_START, Metadata, Type};
-pub use score::{decode_score, encode_score, score_marker};
+pub use score::{decode_member_score, decode_score, encode_member_score, encode_score};
 pub use slot::{SLOTS, slot, slot_prefix};
 pub use version::KeyVersions;

@@ -1,36 +1,41 @@
-use bytes::Bytes;
+use super::DecodeError;
 
-/// The value of a score-index record whose score is negative zero.
-const NEGATIVE_ZERO: &[u8] = &[1];
+const RECORD: &str = "zset member";
 
 const SIGN: u64 = 1 << 63;
 
 /// A score as 8 bytes whose order is the order of scores: IEEE-754 bits, inverted if negative, otherwise with the sign
-/// bit set. Negative zero is ordered as zero. NaN has no place in the order: commands refuse it.
+/// bit set. Negative zero becomes zero. NaN has no place in the order: commands refuse it.
 pub fn encode_score(score: f64) -> [u8; 8] {
-    // Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
-    let bits = (score + 0.0).to_bits();
+    let bits = without_negative_zero(score).to_bits();
     let ordered = if bits & SIGN == 0 { bits | SIGN } else { !bits };
     ordered.to_be_bytes()
 }
 
-/// The score that [`encode_score`] made these bytes of; zero for negative zero.
+/// The score that [`encode_score`] made these bytes of.
 pub fn decode_score(ordered: [u8; 8]) -> f64 {
     let ordered = u64::from_be_bytes(ordered);
     f64::from_bits(if ordered & SIGN == 0 { !ordered } else { ordered & !SIGN })
 }
 
-/// The value of a score-index record: empty, but one byte for negative zero, which its key cannot tell from zero and
-/// which Redis prints as `-0`.
-pub fn score_marker(score: f64) -> Bytes {
-    let negative_zero = score == 0.0 && score.is_sign_negative();
-    Bytes::from_static(if negative_zero { NEGATIVE_ZERO } else { &[] })
+/// The value of a member's element record in a sorted set: its score as IEEE-754 bits. Negative zero becomes zero.
+pub fn encode_member_score(score: f64) -> [u8; 8] {
+    without_negative_zero(score).to_bits().to_be_bytes()
 }
 
-/// The score of a score-index record, from its key's bytes and its value.
-pub(super) fn decode_marked_score(ordered: [u8; 8], marker: &[u8]) -> f64 {
-    let score = decode_score(ordered);
-    if marker == NEGATIVE_ZERO && score == 0.0 { -0.0 } else { score }
+/// The score that [`encode_member_score`] made this value of.
+pub fn decode_member_score(value: &[u8]) -> Result<f64, DecodeError> {
+    let too_short = DecodeError::TooShort { record: RECORD, bytes: value.len() };
+    let (bits, rest) = value.split_first_chunk().ok_or(too_short)?;
+    if !rest.is_empty() {
+        return Err(DecodeError::TooLong { record: RECORD, bytes: rest.len() });
+    }
+    Ok(f64::from_bits(u64::from_be_bytes(*bits)))
+}
+
+/// Adding zero turns -0.0 into 0.0 and leaves every other number as it is.
+fn without_negative_zero(score: f64) -> f64 {
+    score + 0.0
 }
 
 #[cfg(test)]
@@ -57,21 +62,27 @@ mod tests {
     }
 
     #[test]
-    fn negative_zero_survives_in_the_marker_only() {
-        assert_eq!(score_marker(-0.0), &b"\x01"[..]);
-        for score in [0.0, -1.0, 1.0, f64::NEG_INFINITY] {
-            assert!(score_marker(score).is_empty(), "{score}");
-        }
+    fn golden_bytes_of_a_member() {
+        assert_eq!(encode_member_score(-1.5), *b"\xbf\xf8\0\0\0\0\0\0");
+        assert_eq!(encode_member_score(-0.0), [0; 8]);
+        assert_eq!(decode_member_score(b"\xbf\xf8\0\0\0\0\0\0"), Ok(-1.5));
+        assert_eq!(decode_member_score(&[0; 7]), Err(DecodeError::TooShort { record: RECORD, bytes: 7 }));
+        assert_eq!(decode_member_score(&[0; 9]), Err(DecodeError::TooLong { record: RECORD, bytes: 1 }));
+    }
+
+    #[test]
+    fn negative_zero_becomes_zero() {
         assert!(decode_score(encode_score(-0.0)).is_sign_positive());
+        assert!(decode_member_score(&encode_member_score(-0.0)).unwrap().is_sign_positive());
     }
 
     proptest! {
         #[test]
         fn a_score_comes_back_bit_for_bit(bits: u64) {
             let score = f64::from_bits(bits);
-            prop_assume!(!score.is_nan());
-            let back = decode_marked_score(encode_score(score), &score_marker(score));
-            prop_assert_eq!(back.to_bits(), bits);
+            prop_assume!(!score.is_nan() && bits != SIGN);
+            prop_assert_eq!(decode_score(encode_score(score)).to_bits(), bits);
+            prop_assert_eq!(decode_member_score(&encode_member_score(score)).unwrap().to_bits(), bits);
         }
 
         #[test]
