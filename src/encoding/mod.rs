@@ -10,7 +10,8 @@
 //! - [`DatabaseMap`] says where the records of each database lie;
 //! - [`KeyVersions`] hands out versions that set a new collection apart from the old one of the same name;
 //! - [`slot`] and [`slot_prefix`] spread keys over range-partitioned stores;
-//! - [`encode_score`] orders scores as bytes.
+//! - [`encode_score`] orders scores as bytes;
+//! - [`rdb`] is the exception: the format of DUMP and RESTORE, which is Redis'.
 
 mod databases;
 mod error;
@@ -18,6 +19,7 @@ mod garbage;
 mod keys;
 mod member;
 mod metadata;
+pub mod rdb;
 mod score;
 mod slot;
 mod version;
