@@ -17,6 +17,7 @@ const SCORE: Tag = *b"k#";
 const MEMBER: Tag = *b"i#";
 const GARBAGE: Tag = *b"g#";
 const DATABASES: Tag = *b"d#";
+const CURSOR: Tag = *b"o#";
 
 /// The tags of records that belong to a database.
 const DATABASE_TAGS: [Tag; 5] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE];
@@ -193,6 +194,17 @@ impl KeyCodec {
     /// prefix: it belongs to no key.
     pub fn databases(&self) -> Bytes {
         [&DATABASES[..], &self.namespace].concat().into()
+    }
+
+    /// The record of a cursor that SCAN gave out: `o#`, the namespace's length and name, `u64` cursor. Never with a slot
+    /// prefix: it belongs to no key.
+    pub fn cursor(&self, cursor: u64) -> Bytes {
+        [&CURSOR[..], &self.namespace, &cursor.to_be_bytes()].concat().into()
+    }
+
+    /// The records of all cursors.
+    pub fn cursors(&self) -> KeyRange {
+        KeyRange::prefix([&CURSOR[..], &self.namespace].concat())
     }
 
     fn slot_of(&self, key: &[u8]) -> Option<u16> {

@@ -8,11 +8,13 @@
 //! - [`Metadata`] is the value of a key's first record: type, expiry, version, and what its type adds;
 //! - [`Garbage`] is what a deleted collection leaves for the collector;
 //! - [`DatabaseMap`] says where the records of each database lie;
+//! - [`Cursor`] is the position that a number given out by SCAN stands for;
 //! - [`KeyVersions`] hands out versions that set a new collection apart from the old one of the same name;
 //! - [`slot`] and [`slot_prefix`] spread keys over range-partitioned stores;
 //! - [`encode_score`] orders scores as bytes;
 //! - [`rdb`] is the exception: the format of DUMP and RESTORE, which is Redis'.
 
+mod cursor;
 mod databases;
 mod error;
 mod garbage;
@@ -24,6 +26,7 @@ mod score;
 mod slot;
 mod version;
 
+pub use cursor::Cursor;
 pub use databases::DatabaseMap;
 pub use error::DecodeError;
 pub use garbage::Garbage;

@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn no_two_slots_share_a_prefix_and_none_looks_like_the_database_map() {
+    fn no_two_slots_share_a_prefix_and_none_looks_like_a_record_without_one() {
         let prefixes: HashSet<_> = (0..SLOTS).map(slot_prefix).collect();
         assert_eq!(prefixes.len(), usize::from(SLOTS));
-        assert!(!prefixes.iter().any(|prefix| prefix.starts_with(b"d#")));
+        assert!(!prefixes.iter().any(|prefix| prefix.starts_with(b"d#") || prefix.starts_with(b"o#")));
     }
 }

@@ -5,9 +5,11 @@
 //! dead key leaves, latches, watches and the map of databases.
 
 mod clock;
+mod cursor;
 mod databases;
 mod error;
 mod latches;
+mod names;
 mod overlay;
 mod random;
 mod unit;
@@ -24,6 +26,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
 pub use error::{Error, Result};
 pub use latches::{LatchGuards, Latches, Scope};
+pub use names::NamePage;
 pub use random::Random;
 pub use unit::{Collection, Unit};
 pub use watches::{Watch, Watches};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
 use super::{Error, Intent, Key, Keyspace, Result, overlay::Overlay};
-use crate::encoding::{DatabaseMap, KeyCodec, Metadata, Type};
+use crate::encoding::{DatabaseMap, Garbage, KeyCodec, Metadata, Type};
 
 /// A unit of work: commands that read one snapshot, see their own writes, and commit all together or not at all.
 ///
@@ -230,6 +230,11 @@ impl<'k> Unit<'k> {
         self.overlay.write(record, None);
     }
 
+    /// Makes the commit fail with a conflict if `record` is no longer as the unit has read it.
+    pub(super) fn guard(&mut self, record: Bytes) {
+        self.guards.push(record);
+    }
+
     /// Commits everything that the unit has written, and tells those who watch.
     ///
     /// # Errors
@@ -258,7 +263,7 @@ impl<'k> Unit<'k> {
     }
 
     /// A unit that takes no latch must read through the map of databases that belongs to its snapshot.
-    async fn ready_to_read(&mut self) -> Result<()> {
+    pub(super) async fn ready_to_read(&mut self) -> Result<()> {
         if self.snapshot.is_none() && self.intent == Intent::Read {
             self.snapshot().await?;
         }
@@ -317,6 +322,11 @@ impl Collection<'_> {
     /// The records of the whole score index.
     pub fn scores(&self) -> KeyRange {
         self.codec.scores(self.db, &self.owner, self.version)
+    }
+
+    /// The ranges of all records that a collection of this kind consists of, beside its metadata.
+    pub fn ranges(&self, kind: Garbage) -> Vec<KeyRange> {
+        self.codec.garbage_ranges(self.db, &self.owner, self.version, kind)
     }
 }
 

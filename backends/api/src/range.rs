@@ -25,6 +25,12 @@ impl KeyRange {
         Self { start, end }
     }
 
+    /// The part of the range that lies after `key`.
+    pub fn after(&self, key: &[u8]) -> Self {
+        let next = Bytes::from([key, &[0]].concat());
+        Self { start: next.max(self.start.clone()), end: self.end.clone() }
+    }
+
     /// True if no key can be in the range.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
@@ -68,6 +74,14 @@ mod tests {
         assert!(range.contains(b"a\xff\xff\xff\xff"));
         assert!(!range.contains(b"b"));
         assert!(!range.contains(b"a\xff\xfe"));
+    }
+
+    #[test]
+    fn what_lies_after_a_key_lies_in_the_range_too() {
+        let range = KeyRange::new("b", "d");
+        assert_eq!(range.after(b"c"), KeyRange::new("c\0", "d"));
+        assert_eq!(range.after(b"a"), range);
+        assert!(range.after(b"d").is_empty());
     }
 
     #[test]

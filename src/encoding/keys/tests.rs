@@ -33,6 +33,7 @@ fn golden_keys() {
         &b"g#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08"[..]
     );
     assert_eq!(codec.databases(), &b"d#\x02ns"[..]);
+    assert_eq!(codec.cursor(VERSION), &b"o#\x02ns\x01\x02\x03\x04\x05\x06\x07\x08"[..]);
 }
 
 #[test]
@@ -52,6 +53,8 @@ fn golden_keys_of_range_partitioned_stores() {
     );
     assert_eq!(behind_slot(prefixed.garbage(3, b"foo", VERSION)), Some(plain.garbage(3, b"foo", VERSION)));
     assert_eq!(prefixed.databases(), plain.databases());
+    assert_eq!(prefixed.cursor(VERSION), plain.cursor(VERSION));
+    assert!(plain.cursors().contains(&plain.cursor(u64::MAX)));
     assert_eq!(prefixed.metadata_range_of_slot(3, 12182).start, [SLOT_OF_FOO, b"m#\x02ns\x03"].concat());
 }
 

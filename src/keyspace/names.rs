@@ -1,0 +1,179 @@
+use bytes::Bytes;
+use respgate_backend_api::{Direction, KeyRange};
+
+use super::{Result, Unit};
+use crate::encoding::{Metadata, SLOTS, slot};
+
+/// The most slots that one page looks into, on a store that spreads keys by slot: many may be empty.
+const PAGE_SLOTS_MAX: u16 = 256;
+
+/// From how many neighbours [`Unit::random_name`] chooses.
+const NEIGHBOURS: usize = 32;
+
+const AT_SLOT: u8 = 0;
+const AFTER_NAME: u8 = 1;
+
+/// Some of the living keys of a database, in the order of the store.
+pub struct NamePage {
+    /// The names and the metadata. There may be none although more pages follow.
+    pub keys: Vec<(Bytes, Metadata)>,
+    /// Where the next page begins, for [`Unit::names`]; `None` after the last page.
+    pub next: Option<Bytes>,
+}
+
+impl Unit<'_> {
+    /// A page of the keys of `db`: looks at `limit` keys at most, from `position` on or from the first one.
+    ///
+    /// A position is a few bytes about the last key of a page, and needs no key or page to be there still. On a store
+    /// in one order it is that key's name. On one that spreads keys by slot it is `1` and the name, or `0` and two
+    /// bytes of the slot that comes next. A key that is there from the first page to the last is on one of them.
+    pub async fn names(&mut self, db: u8, position: Option<&[u8]>, limit: usize) -> Result<NamePage> {
+        self.ready_to_read().await?;
+        if self.keyspace().capabilities().range_partitioned {
+            return self.names_by_slot(db, position, limit).await;
+        }
+        let physical = self.physical(db)?;
+        let mut range = self.codec().metadata_range(physical);
+        if let Some(name) = position {
+            range = range.after(&self.codec().metadata(physical, name));
+        }
+        let (keys, last) = self.living(&range, Direction::Forward, limit).await?;
+        Ok(NamePage { keys, next: last })
+    }
+
+    async fn names_by_slot(&mut self, db: u8, position: Option<&[u8]>, limit: usize) -> Result<NamePage> {
+        let physical = self.physical(db)?;
+        let (first, after) = slot_position(position);
+        let mut keys = Vec::new();
+        let end = first.saturating_add(PAGE_SLOTS_MAX).min(SLOTS);
+        for slot in first..end {
+            let mut range = self.codec().metadata_range_of_slot(physical, slot);
+            if let Some(name) = after.filter(|_| slot == first) {
+                range = range.after(&self.codec().metadata(physical, name));
+            }
+            let (more, last) = self.living(&range, Direction::Forward, limit - keys.len()).await?;
+            keys.extend(more);
+            if let Some(last) = last {
+                return Ok(NamePage { keys, next: Some([&[AFTER_NAME], &*last].concat().into()) });
+            }
+        }
+        let next = (end < SLOTS).then(|| [&[AT_SLOT], &end.to_be_bytes()[..]].concat().into());
+        Ok(NamePage { keys, next })
+    }
+
+    /// The living keys among the first `limit` of a range of metadata, and the name of the last one looked at if there
+    /// may be more.
+    async fn living(
+        &mut self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<(Vec<(Bytes, Metadata)>, Option<Bytes>)> {
+        let records = self.scan(range, direction, limit).await?;
+        let last = records.last().filter(|_| records.len() >= limit).and_then(|(record, _)| self.name_of(record));
+        let mut keys = Vec::with_capacity(records.len());
+        for (record, value) in records {
+            let metadata = Metadata::decode(&value)?;
+            if let Some(name) = self.name_of(&record).filter(|_| !metadata.is_expired(self.now_ms())) {
+                keys.push((name, metadata));
+            }
+        }
+        Ok((keys, last))
+    }
+
+    /// A key of `db`, by chance; `None` if there is none.
+    ///
+    /// Nobody knows the rank of a key in a store, so the chance is not the same for all: a place between the least and
+    /// the greatest name is drawn, then one of its neighbours on one side. Names that stand apart are drawn more often
+    /// than those that stand close together. O(1), except where nearly all keys have expired and await collection.
+    pub async fn random_name(&mut self, db: u8) -> Result<Option<Bytes>> {
+        self.ready_to_read().await?;
+        let start = if self.keyspace().capabilities().range_partitioned {
+            let slot = self.keyspace().random().below(u64::from(SLOTS)) as u16;
+            Some([&[AT_SLOT], &slot.to_be_bytes()[..]].concat().into())
+        } else {
+            let neighbours = self.neighbours_of_random_place(db).await?;
+            if let Some(name) = self.choose(neighbours) {
+                return Ok(Some(name));
+            }
+            None
+        };
+        for start in [start, None] {
+            let mut position: Option<Bytes> = start;
+            loop {
+                let page = self.names(db, position.as_deref(), NEIGHBOURS).await?;
+                if let Some(name) = self.choose(page.keys) {
+                    return Ok(Some(name));
+                }
+                position = page.next;
+                if position.is_none() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(None)
+    }
+
+    fn choose(&self, keys: Vec<(Bytes, Metadata)>) -> Option<Bytes> {
+        let chosen = self.keyspace().random().below(keys.len() as u64);
+        keys.into_iter().nth(usize::try_from(chosen).ok()?).map(|(name, _)| name)
+    }
+
+    async fn neighbours_of_random_place(&mut self, db: u8) -> Result<Vec<(Bytes, Metadata)>> {
+        let physical = self.physical(db)?;
+        let mut range = self.codec().metadata_range(physical);
+        let first = self.scan(&range, Direction::Forward, 1).await?;
+        let last = self.scan(&range, Direction::Backward, 1).await?;
+        let (Some((first, _)), Some((last, _))) = (first.first(), last.first()) else { return Ok(Vec::new()) };
+        let random = self.keyspace().random();
+        let place = place_between(first, last, |bound| random.below(bound));
+        let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
+        match direction {
+            Direction::Forward => range.start = place,
+            Direction::Backward => range.end = place,
+        }
+        Ok(self.living(&range, direction, NEIGHBOURS).await?.0)
+    }
+}
+
+/// The slot that a position is in, and the name after which it goes on there.
+fn slot_position(position: Option<&[u8]>) -> (u16, Option<&[u8]>) {
+    match position {
+        Some([AFTER_NAME, name @ ..]) => (slot(name), Some(name)),
+        Some(&[AT_SLOT, high, low]) => (u16::from_be_bytes([high, low]), None),
+        _ => (0, None),
+    }
+}
+
+/// A random string of bytes from `first` up to and about `last`: what both begin with, then eight bytes by chance.
+fn place_between(first: &[u8], last: &[u8], below: impl FnOnce(u64) -> u64) -> Bytes {
+    let common = first.iter().zip(last).take_while(|(first, last)| first == last).count();
+    let number = |name: &[u8]| {
+        let tail = name.iter().skip(common).chain(std::iter::repeat(&0)).take(8);
+        tail.fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let (low, high) = (number(first), number(last));
+    let drawn = low.saturating_add(below(high.saturating_sub(low).saturating_add(1)));
+    first.iter().take(common).copied().chain(drawn.to_be_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_place_lies_between_the_first_and_the_last_name() {
+        assert_eq!(place_between(b"key:a", b"key:c", |_| 0), &b"key:a\0\0\0\0\0\0\0"[..]);
+        assert_eq!(place_between(b"key:a", b"key:c", |bound| bound - 1), &b"key:c\0\0\0\0\0\0\0"[..]);
+        assert_eq!(place_between(b"a", b"a", |bound| bound - 1), &b"a\0\0\0\0\0\0\0\0"[..]);
+        assert_eq!(place_between(b"", b"\xff\xff\xff\xff\xff\xff\xff\xff", |bound| bound), &[0xff; 8][..]);
+    }
+
+    #[test]
+    fn positions_by_slot_name_a_slot_or_the_last_key() {
+        assert_eq!(slot_position(None), (0, None));
+        assert_eq!(slot_position(Some(&[AT_SLOT, 1, 2])), (258, None));
+        assert_eq!(slot_position(Some(b"\x01foo")), (12182, Some(&b"foo"[..])));
+    }
+}
