@@ -3,7 +3,7 @@ use std::{collections::HashMap, future::Future, pin::Pin, sync::LazyLock};
 use bitflags::bitflags;
 use bytes::Bytes;
 
-use super::{Args, Context, Error, KeySpec, Result, hashes, strings, transactions};
+use super::{Args, Context, Error, KeySpec, Result, expire, generic, hashes, object, scan, strings, transactions};
 use crate::resp::Reply;
 
 /// What a command does: an asynchronous function from its arguments to a reply.
@@ -174,6 +174,10 @@ pub struct Family {
 
 /// Every family, in the order in which COMMAND lists them.
 const FAMILIES: &[Family] = &[
+    Family { group: Group::Generic, commands: generic::COMMANDS },
+    Family { group: Group::Generic, commands: expire::COMMANDS },
+    Family { group: Group::Generic, commands: object::COMMANDS },
+    Family { group: Group::Generic, commands: scan::COMMANDS },
     Family { group: Group::String, commands: strings::COMMANDS },
     Family { group: Group::Hash, commands: hashes::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },

@@ -5,6 +5,7 @@
 mod collection;
 mod error;
 pub mod hash;
+pub mod key;
 pub mod set;
 pub mod string;
 

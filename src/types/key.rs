@@ -1,0 +1,86 @@
+//! What can be done to a key whatever its type: delete, rename, copy, expire, look at.
+
+mod copy;
+mod encoding;
+mod expiry;
+
+use bytes::Bytes;
+
+pub use copy::{copy, move_to};
+pub use encoding::encoding;
+pub use expiry::{Condition, expire, expires_at, persist};
+
+use super::{Error, Result};
+use crate::{
+    encoding::{Metadata, Type},
+    keyspace::{Key, Unit},
+};
+
+/// What to do when a key is to be written where there is one already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfExists {
+    /// Leave both as they are.
+    Keep,
+    /// Delete it first.
+    Replace,
+}
+
+/// Deletes `keys` and gives how many there were. O(1) for each, whatever it holds.
+pub async fn delete(unit: &mut Unit<'_>, keys: &[Key]) -> Result<usize> {
+    if keys.len() > 1 {
+        unit.read_ahead(keys).await?;
+    }
+    let mut deleted = 0;
+    for key in keys {
+        if let Some(metadata) = unit.load(key).await? {
+            unit.remove(key, &metadata)?;
+            deleted += 1;
+        }
+    }
+    Ok(deleted)
+}
+
+/// How many of `keys` exist; one that is named twice counts twice.
+pub async fn count_existing(unit: &mut Unit<'_>, keys: &[Key]) -> Result<usize> {
+    Ok(unit.load_many(keys).await?.iter().flatten().count())
+}
+
+/// The type of `key`.
+pub async fn kind(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Type>> {
+    Ok(unit.load(key).await?.map(|metadata| metadata.kind()))
+}
+
+/// Gives the value and the expiry of `from` to `to`, in the same database and in O(1): elements stay where they are.
+/// False if there is a key `to` that is to be kept.
+///
+/// # Errors
+/// [`Error::NoSuchKey`] if there is no key `from`, even if both names are the same.
+pub async fn rename(unit: &mut Unit<'_>, from: &Key, to: &Key, if_exists: IfExists) -> Result<bool> {
+    let metadata = unit.load(from).await?.ok_or(Error::NoSuchKey)?;
+    if from == to {
+        return Ok(if_exists == IfExists::Replace);
+    }
+    if !make_room(unit, to, if_exists).await? {
+        return Ok(false);
+    }
+    unit.forget(from)?;
+    let origin = metadata.has_elements().then(|| origin_after_rename(&metadata, from, to)).flatten();
+    unit.save(to, &Metadata { origin, ..metadata })?;
+    Ok(true)
+}
+
+/// Where the elements of a renamed key lie; `None` if that is its new name.
+fn origin_after_rename(metadata: &Metadata, from: &Key, to: &Key) -> Option<Bytes> {
+    let owner = metadata.origin.as_ref().unwrap_or(&from.name);
+    (*owner != to.name).then(|| owner.clone())
+}
+
+/// Deletes `key` if it exists and may be replaced. False if it is in the way.
+async fn make_room(unit: &mut Unit<'_>, key: &Key, if_exists: IfExists) -> Result<bool> {
+    let Some(metadata) = unit.load(key).await? else { return Ok(true) };
+    if if_exists == IfExists::Keep {
+        return Ok(false);
+    }
+    unit.remove(key, &metadata)?;
+    Ok(true)
+}
