@@ -1,0 +1,23 @@
+//! Black-box tests: every module starts real processes and talks to them over real sockets.
+//!
+//! One binary, so that it links once. `support` starts servers and speaks RESP; the other modules are named after what
+//! they test. Environment:
+//!
+//! - `RESPGATE_TEST_BACKEND`: the backend of the gateways, `memory` or `rocksdb` (the default where it is built in);
+//! - `RESPGATE_TEST_PROGRAM`: another build to test;
+//! - `RESPGATE_ORACLE_SEED`, `RESPGATE_ORACLE_SEQUENCES`: see [`oracle`].
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and tells why on its own output"
+)]
+
+mod oracle;
+mod pipelines;
+mod protocol;
+mod support;

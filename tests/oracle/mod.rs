@@ -1,0 +1,110 @@
+//! Redis is the oracle: random sequences of commands go to a gateway and to a Redis server, and the replies must be
+//! equal, but for the differences that [`compare`] lists.
+//!
+//! A sequence follows from its seed. When one fails it is shrunk and printed. `RESPGATE_ORACLE_SEED=n` runs only the
+//! sequence with that seed; `RESPGATE_ORACLE_SEQUENCES=n` changes how many each test runs.
+
+mod atoms;
+mod compare;
+mod families;
+mod grammar;
+mod plan;
+mod run;
+mod shrink;
+
+use std::fmt::Write;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use families::Family;
+use plan::{Call, Planner, audit};
+use run::{Difference, Servers};
+
+/// Calls in one sequence.
+const LENGTH: usize = 300;
+
+#[test]
+fn strings_and_keys() {
+    compare_with_redis(&[families::STRINGS, families::KEYS]);
+}
+
+#[test]
+fn transactions() {
+    compare_with_redis(&[families::STRINGS, families::KEYS, families::TRANSACTIONS]);
+}
+
+#[test]
+fn connection_and_server() {
+    compare_with_redis(&[families::STRINGS, families::CONNECTION, families::SERVER, families::TRANSACTIONS]);
+}
+
+#[test]
+fn hashes() {
+    compare_with_redis(&[families::HASHES, families::KEYS, families::STRINGS]);
+}
+
+#[test]
+fn lists() {
+    compare_with_redis(&[families::LISTS, families::KEYS, families::STRINGS]);
+}
+
+#[test]
+fn sets() {
+    compare_with_redis(&[families::SETS, families::KEYS, families::STRINGS]);
+}
+
+#[test]
+fn zsets() {
+    compare_with_redis(&[families::ZSETS, families::SETS]);
+}
+
+#[test]
+fn sorting() {
+    compare_with_redis(&[
+        families::SORTING,
+        families::LISTS,
+        families::HASHES,
+        families::SETS,
+        families::ZSETS,
+        families::STRINGS,
+    ]);
+}
+
+#[test]
+fn everything() {
+    use families::*;
+    compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS]);
+}
+
+fn compare_with_redis(families: &[Family]) {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let seeds = match number("RESPGATE_ORACLE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("RESPGATE_ORACLE_SEQUENCES").unwrap_or(20),
+    };
+    let planner = Planner::new(families);
+    let audit = audit(families);
+    let mut servers = Servers::start();
+    for seed in seeds.clone() {
+        let calls = planner.sequence(LENGTH, &mut StdRng::seed_from_u64(seed));
+        if let Some(difference) = servers.first_difference(&calls, &audit) {
+            // What comes after the difference has no part in it.
+            let end = difference.at.map_or(calls.len(), |at| at + 1);
+            let shrunk = shrink::shrink(&calls[..end], |calls| servers.first_difference(calls, &audit).is_some());
+            // A failure that does not come back is shown as it was.
+            let difference = servers.first_difference(&shrunk, &audit).unwrap_or(difference);
+            panic!("{}", report(seed, &shrunk, &difference));
+        }
+    }
+    println!("seeds {seeds:?}: replies equal those of Redis");
+}
+
+fn report(seed: u64, calls: &[Call], difference: &Difference) -> String {
+    let mut text = format!("RESPGATE_ORACLE_SEED={seed} differs from Redis:\n");
+    calls.iter().for_each(|call| writeln!(text, "  {call}").unwrap());
+    let place = if difference.at.is_some() { "in reply to" } else { "reading back with" };
+    let Difference { call, ours, oracle, .. } = difference;
+    write!(text, "{place} {call}\n  respgate: {ours}\n  redis:    {oracle}").unwrap();
+    text
+}

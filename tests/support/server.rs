@@ -1,0 +1,243 @@
+//! The processes under test: a gateway, and the Redis that it is compared with.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::{Conn, DEADLINE};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Addr {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// What the gateway keeps its data in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Memory,
+    RocksDb,
+}
+
+impl Backend {
+    /// The backend that this run tests.
+    pub(crate) fn under_test() -> Self {
+        match std::env::var("RESPGATE_TEST_BACKEND").as_deref() {
+            Ok("memory") => Self::Memory,
+            Ok("rocksdb") => Self::RocksDb,
+            Ok(other) => panic!("RESPGATE_TEST_BACKEND is memory or rocksdb, not {other:?}"),
+            Err(_) if cfg!(feature = "rocksdb") => Self::RocksDb,
+            Err(_) => Self::Memory,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::RocksDb => "rocksdb",
+        }
+    }
+}
+
+/// How to start a gateway. The default listens on a free port of the loopback address and keeps its data in a folder
+/// that goes when the gateway does.
+#[derive(Default)]
+pub(crate) struct Options<'a> {
+    /// More flags.
+    pub(crate) flags: &'a [&'a str],
+    /// Settings by environment variable.
+    pub(crate) env: &'a [(&'a str, &'a str)],
+    /// A folder that outlives the gateway, to start another on.
+    pub(crate) data_dir: Option<&'a Path>,
+}
+
+/// A running gateway; dropping it kills it.
+pub(crate) struct Gateway {
+    process: Process,
+    addr: SocketAddr,
+    _own_dir: Option<TempDir>,
+}
+
+impl Gateway {
+    pub(crate) fn start() -> Self {
+        Self::with(&Options::default())
+    }
+
+    /// Starts a gateway and waits until it listens.
+    pub(crate) fn with(options: &Options<'_>) -> Self {
+        let own_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
+        let data_dir = options.data_dir.or(own_dir.as_ref().map(TempDir::path)).unwrap();
+        let mut command = Self::command();
+        command.args(["--bind", "127.0.0.1", "--port", "0", "--backend", Backend::under_test().name()]);
+        command.arg("--data-dir").arg(data_dir).args(options.flags);
+        command.envs(options.env.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = Process::spawn("respgate", &mut command);
+        let said = process.child.stderr.take().unwrap();
+        let addr = process.wait_for_line(said, address_in);
+        Self { process, addr, _own_dir: own_dir }
+    }
+
+    /// The program, with nothing of this process' environment that could configure it.
+    pub(crate) fn command() -> Command {
+        let program = std::env::var_os("RESPGATE_TEST_PROGRAM");
+        let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_respgate").into()));
+        let ours = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("RESPGATE_"));
+        ours.for_each(|(name, _)| {
+            command.env_remove(name);
+        });
+        command.env("NO_COLOR", "1").stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn addr(&self) -> Addr {
+        Addr::Tcp(self.addr)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.addr.port()
+    }
+
+    pub(crate) fn connect(&self) -> Conn {
+        Conn::open(&self.addr())
+    }
+
+    /// Memory that the process holds, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib * 1024
+    }
+
+    /// Sends a signal by name, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.process.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.process.wait()
+    }
+
+    /// Ends the process at once, as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.process.child.kill().unwrap();
+        self.process.child.wait().unwrap();
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.child.try_wait().unwrap().is_none()
+    }
+
+    /// What it has logged since it listened; all of it once [`Gateway::wait`] has returned.
+    pub(crate) fn log(&mut self) -> &[String] {
+        let heard = self.process.log.get_mut().unwrap().try_iter();
+        self.process.said.extend(heard);
+        &self.process.said
+    }
+}
+
+/// The address in a line of the log such as `… listening on 127.0.0.1:6379`.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("listening on ")?;
+    rest.split_whitespace().next()?.trim_matches('"').parse().ok()
+}
+
+/// A Redis server without persistence; dropping it kills it.
+pub(crate) struct Redis {
+    _process: Process,
+    dir: TempDir,
+}
+
+impl Redis {
+    /// Starts Redis on a Unix socket, which needs no free port, and waits until it accepts.
+    pub(crate) fn start() -> Self {
+        let dir = TempDir::new().unwrap();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", "redis.sock"]);
+        command.arg("--dir").arg(dir.path()).current_dir(dir.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = Process::spawn("redis-server", &mut command);
+        let said = process.child.stdout.take().unwrap();
+        process.wait_for_line(said, |line| line.contains("ready to accept connections").then_some(()));
+        Self { _process: process, dir }
+    }
+
+    pub(crate) fn addr(&self) -> Addr {
+        Addr::Unix(self.dir.path().join("redis.sock"))
+    }
+
+    pub(crate) fn connect(&self) -> Conn {
+        Conn::open(&self.addr())
+    }
+}
+
+/// A child that does not outlive its test, and what it says.
+struct Process {
+    name: &'static str,
+    child: Child,
+    /// In a mutex only so that threads of a test may share the server.
+    log: Mutex<Receiver<String>>,
+    said: Vec<String>,
+}
+
+impl Process {
+    fn spawn(name: &'static str, command: &mut Command) -> Self {
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        Self { name, child, log: Mutex::new(mpsc::channel().1), said: Vec::new() }
+    }
+
+    /// Reads what the child says on a thread of its own, so that it never blocks, until `wanted` finds something.
+    fn wait_for_line<T>(&mut self, said: impl Read + Send + 'static, wanted: impl Fn(&str) -> Option<T>) -> T {
+        let (sender, log) = mpsc::channel();
+        self.log = Mutex::new(log);
+        std::thread::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                // Nobody need listen, but the pipe must not fill up.
+                let _ = sender.send(line);
+            }
+        });
+        let until = Instant::now() + DEADLINE;
+        let mut seen = Vec::new();
+        loop {
+            match self.log.get_mut().unwrap().recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => match wanted(&line) {
+                    Some(found) => return found,
+                    None => seen.push(line),
+                },
+                Err(RecvTimeoutError::Timeout) => panic!("{} is not ready; it said:\n{}", self.name, seen.join("\n")),
+                Err(RecvTimeoutError::Disconnected) => panic!("{} ended; it said:\n{}", self.name, seen.join("\n")),
+            }
+        }
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            match self.log.get_mut().unwrap().recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.said.push(line),
+                // Its end of the pipe closes when it ends.
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap(),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{} did not end; it said:\n{}", self.name, self.said.join("\n"))
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already; either way it must be reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
