@@ -17,6 +17,7 @@
     reason = "a test fails by panicking, and tells why on its own output"
 )]
 
+mod client_library;
 mod oracle;
 mod pipelines;
 mod protocol;
