@@ -18,7 +18,10 @@
 )]
 
 mod client_library;
+mod crash;
+mod limits;
 mod oracle;
 mod pipelines;
+mod process;
 mod protocol;
 mod support;
