@@ -9,6 +9,13 @@ impl Error {
     pub const EXEC_ABORTED: Self = Self::text("EXECABORT Transaction discarded because of previous errors.");
     /// EXEC without MULTI.
     pub const EXEC_WITHOUT_MULTI: Self = Self::text("ERR EXEC without MULTI");
+
+    /// EXEC that is itself refused because of `cause`.
+    pub fn exec_aborted(cause: &Self) -> Self {
+        let cause = cause.clone().into_reply();
+        let text = if let Reply::Error(text) = &cause { text.trim_start_matches("ERR ") } else { "" };
+        Self::user(format!("EXECABORT Transaction discarded because of: {text}"))
+    }
 }
 
 /// `MULTI`

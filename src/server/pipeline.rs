@@ -122,6 +122,9 @@ impl Pipeline {
     fn admit(&mut self, request: Request) -> Step {
         let entry = match Table::get().resolve(&request.args) {
             Ok(entry) => entry,
+            Err(error) if request.args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) => {
+                return self.abort(error);
+            }
             Err(error) => return self.refuse(None, error),
         };
         let flags = entry.command.flags;
@@ -149,6 +152,13 @@ impl Pipeline {
             self.gateway.statistics.refused(entry);
         }
         Step::Answer(error.into_reply())
+    }
+
+    /// An EXEC with arguments ends the transaction all the same.
+    fn abort(&mut self, error: Error) -> Step {
+        self.session.transaction = None;
+        self.session.watched.clear();
+        Step::Answer(Error::exec_aborted(&error).into_reply())
     }
 
     fn send(&mut self, reply: Reply, output: &mut BytesMut) {
