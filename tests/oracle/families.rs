@@ -141,10 +141,13 @@ pub(crate) const HASHES: Family = Family {
         "HGET hkey field",
         "HGETALL hkey",
         "HINCRBY hkey field int",
+        "HINCRBYFLOAT hkey field float",
         "HKEYS hkey",
         "HLEN hkey",
         "HMGET hkey field...",
         "HMSET hkey (field value)...",
+        "HRANDFIELD hkey [index [WITHVALUES]]",
+        "HSCAN hkey cursor [MATCH pattern] [COUNT count]",
         "HSET hkey (field value)...",
         "HSETNX hkey field value",
         "HSTRLEN hkey field",
@@ -261,5 +264,3 @@ pub(crate) const SORTING: Family = Family {
         "SORT_RO (lkey|setkey|zkey) [LIMIT index index] [ASC|DESC] [ALPHA]",
     ],
 };
-
-pub(crate) const BASIC: Family = Family { name: "strings", templates: &["GET skey", "= SET skey value", "= SET hkey value"] };

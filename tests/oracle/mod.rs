@@ -41,7 +41,7 @@ fn connection_and_server() {
 
 #[test]
 fn hashes() {
-    compare_with_redis(&[families::HASHES, families::BASIC, families::TRANSACTIONS]);
+    compare_with_redis(&[families::HASHES, families::KEYS, families::STRINGS]);
 }
 
 #[test]

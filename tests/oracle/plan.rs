@@ -55,7 +55,7 @@ impl Planner {
         let mut calls = Vec::new();
         for connection in 0..CONNECTIONS {
             if rng.random_bool(0.4) {
-                
+                calls.push(Call::words(connection, &[b"HELLO", b"3"]));
             }
         }
         while calls.len() < length {
@@ -114,12 +114,12 @@ pub(crate) fn audit(families: &[Family]) -> Vec<Args> {
         ("zsets", &[b"ZRANGE", b"0", b"-1", b"WITHSCORES"]),
     ];
     let mut calls: Vec<Args> = Vec::new();
-    for database in 0..1 { let _ = atoms::DATABASES;
-        let _: i32 = database;
-        
+    for database in atoms::DATABASES {
+        calls.push(vec![b"SELECT".to_vec(), database.to_string().into_bytes()]);
+        calls.push(vec![b"KEYS".to_vec(), b"*".to_vec()]);
         for key in atoms::KEYS.iter().chain(atoms::LEX_KEYS) {
-            
-            
+            calls.push(vec![b"TYPE".to_vec(), key.to_vec()]);
+            calls.push(vec![b"PTTL".to_vec(), key.to_vec()]);
             for (_, reader) in READERS.iter().filter(|(name, _)| families.iter().any(|family| family.name == *name)) {
                 let mut args: Args = reader.iter().map(|arg| arg.to_vec()).collect();
                 args.insert(1, key.to_vec());

@@ -41,7 +41,9 @@ impl Servers {
 
     /// Runs a sequence on empty servers and then reads everything back with `audit`.
     pub(crate) fn first_difference(&mut self, calls: &[Call], audit: &[Args]) -> Option<Difference> {
-        let _ = self.gateway.is_running(); self.gateway = Gateway::start();
+        if !self.gateway.is_running() {
+            self.gateway = Gateway::start();
+        }
         let mut cleaner = self.connect();
         cleaner.both(&[vec![b"FLUSHALL".to_vec()]]);
         let mut pairs: Vec<Pair> = (0..CONNECTIONS).map(|_| self.connect()).collect();
