@@ -6,7 +6,9 @@ mod collection;
 mod error;
 pub mod hash;
 pub mod key;
+mod long_double;
 pub mod set;
 pub mod string;
 
 pub use error::{Error, Result};
+pub use long_double::LongDouble;
