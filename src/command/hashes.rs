@@ -11,7 +11,7 @@ use crate::{
 /// `HSET key field value [field value ...]`
 async fn hset(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
     let added = set_pairs(context, args, "hset").await?;
-    Ok(count(added))
+    Ok(Reply::count(added))
 }
 
 /// `HMSET key field value [field value ...]`
@@ -62,20 +62,19 @@ async fn hexists(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
 async fn hstrlen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let value = hash::get(&mut context.unit, &key, args.next_value()?).await?;
-    Ok(count(value.map_or(0, |value| value.len())))
+    Ok(Reply::count(value.map_or(0, |value| value.len())))
 }
 
 /// `HLEN key`
 async fn hlen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
-    let len = hash::len(&mut context.unit, &key).await?;
-    Ok(Reply::Int(i64::try_from(len).unwrap_or(i64::MAX)))
+    Ok(Reply::count(hash::len(&mut context.unit, &key).await?))
 }
 
 /// `HDEL key field [field ...]`
 async fn hdel(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
-    Ok(count(hash::delete(&mut context.unit, &key, args.rest()).await?))
+    Ok(Reply::count(hash::delete(&mut context.unit, &key, args.rest()).await?))
 }
 
 /// `HGETALL key`
@@ -115,10 +114,6 @@ async fn hincrby(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
         error => error.into(),
     })?;
     Ok(Reply::Int(sum))
-}
-
-fn count(count: usize) -> Reply {
-    Reply::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 const READ: Flags = Flags::READONLY;

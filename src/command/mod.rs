@@ -16,6 +16,7 @@ mod key_spec;
 mod object;
 mod scan;
 mod session;
+mod sets;
 mod statistics;
 mod strings;
 mod table;

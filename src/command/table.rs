@@ -3,7 +3,7 @@ use std::{collections::HashMap, future::Future, pin::Pin, sync::LazyLock};
 use bitflags::bitflags;
 use bytes::Bytes;
 
-use super::{Args, Context, Error, KeySpec, Result, expire, generic, hashes, object, scan, strings, transactions};
+use super::{Args, Context, Error, KeySpec, Result, expire, generic, hashes, object, scan, sets, strings, transactions};
 use crate::resp::Reply;
 
 /// What a command does: an asynchronous function from its arguments to a reply.
@@ -180,6 +180,7 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Generic, commands: scan::COMMANDS },
     Family { group: Group::String, commands: strings::COMMANDS },
     Family { group: Group::Hash, commands: hashes::COMMANDS },
+    Family { group: Group::Set, commands: sets::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },
 ];
 

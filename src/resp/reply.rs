@@ -72,6 +72,11 @@ impl Reply {
         Reply::Bulk(bytes.into())
     }
 
+    /// A number of things.
+    pub fn count(count: impl TryInto<i64>) -> Reply {
+        Reply::Int(count.try_into().unwrap_or(i64::MAX))
+    }
+
     /// An array of strings of bytes.
     pub fn bulks<B: Into<Bytes>>(items: impl IntoIterator<Item = B>) -> Reply {
         Reply::Array(items.into_iter().map(Reply::bulk).collect())

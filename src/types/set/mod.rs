@@ -3,6 +3,8 @@
 //! Encode-version 0 counts its members and so reads before it writes. Encode-version 1 does not: it writes without
 //! reading, and its replies count arguments.
 
+mod algebra;
+
 use std::{collections::BTreeSet, ops::ControlFlow};
 
 use bytes::Bytes;
@@ -16,6 +18,8 @@ use crate::{
     encoding::{Body, Type},
     keyspace::{Key, Unit},
 };
+
+pub use algebra::{difference, intersection, union};
 
 /// Adds members. Returns how many were new, or in encode-version 1 how many were given.
 pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<usize> {
@@ -60,6 +64,24 @@ pub async fn contains(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Resu
     let Some(set) = find(unit, key).await? else { return Ok(vec![false; members.len()]) };
     let values = unit.read_many(records(&set, members)).await?;
     Ok(values.iter().map(Option::is_some).collect())
+}
+
+/// Moves a member from one set to another. True if it was there to be moved.
+///
+/// Both keys must be sets or not exist, whether or not there is anything to move.
+pub async fn move_member(unit: &mut Unit<'_>, from: &Key, to: &Key, member: &Bytes) -> Result<bool> {
+    let Some(mut source) = find(unit, from).await? else { return Ok(false) };
+    find(unit, to).await?;
+    let record = source.elements().element(member);
+    if unit.read(&record).await?.is_none() {
+        return Ok(false);
+    }
+    if from != to {
+        unit.delete_record(record);
+        source.settle(unit, 0, 1).await?;
+        add(unit, to, std::slice::from_ref(member)).await?;
+    }
+    Ok(true)
 }
 
 /// How many members there are: O(1) in encode-version 0, O(n) in 1.
