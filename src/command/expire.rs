@@ -2,7 +2,7 @@
 
 use super::{Access, Args, Command, Context, Error, Flags, KeySpec, Result};
 use crate::{
-    resp::Reply,
+    resp::{Reply, integer::parse_integer},
     types::key::{self, Condition},
 };
 
@@ -29,10 +29,9 @@ const PEXPIRETIME: Form = Form { name: "pexpiretime", unit_ms: 1, from_now: fals
 /// `EXPIRE key seconds [NX | XX | GT | LT]`, and the same for EXPIREAT, PEXPIRE and PEXPIREAT.
 async fn expire(context: &mut Context<'_>, mut args: Args<'_>, form: Form) -> Result<Reply> {
     let key = context.key(args.next_value()?);
-    let mut time = args;
-    args.next_value()?;
+    let time = args.next_value()?;
     let condition = parse_condition(args)?;
-    let at_ms = parse_time(time.next_integer()?, form, context.unit.now_ms())?;
+    let at_ms = parse_time(time, form, context.unit.now_ms())?;
     Ok(Reply::Int(key::expire(&mut context.unit, &key, at_ms, condition).await?.into()))
 }
 
@@ -62,7 +61,8 @@ fn parse_condition(mut args: Args<'_>) -> Result<Condition> {
 }
 
 /// A time as milliseconds since the Unix epoch. It may lie in the past, and before the epoch.
-fn parse_time(time: i64, form: Form, now_ms: i64) -> Result<i64> {
+fn parse_time(text: &[u8], form: Form, now_ms: i64) -> Result<i64> {
+    let time = parse_integer(text).ok_or(Error::NOT_INTEGER)?;
     let from_ms = if form.from_now { now_ms } else { 0 };
     let at_ms = time.checked_mul(form.unit_ms).and_then(|time_ms| time_ms.checked_add(from_ms));
     at_ms.ok_or_else(|| Error::invalid_expire(form.name))
@@ -143,13 +143,14 @@ mod tests {
 
     #[test]
     fn times_that_leave_the_range_are_refused() {
-        assert_eq!(parse_time(10, EXPIRE, 5), Ok(10_005));
-        assert_eq!(parse_time(-10, PEXPIRE, 5), Ok(-5));
-        assert_eq!(parse_time(10, EXPIREAT, 5), Ok(10_000));
-        assert_eq!(parse_time(i64::MIN, PEXPIREAT, 5), Ok(i64::MIN));
-        assert_eq!(parse_time(i64::MAX / 1_000 + 1, EXPIREAT, 5), Err(Error::invalid_expire("expireat")));
-        assert_eq!(parse_time(i64::MIN / 1_000 - 1, EXPIRE, 5), Err(Error::invalid_expire("expire")));
-        assert_eq!(parse_time(i64::MAX - 4, PEXPIRE, 5), Err(Error::invalid_expire("pexpire")));
+        assert_eq!(parse_time(b"10", EXPIRE, 5), Ok(10_005));
+        assert_eq!(parse_time(b"-10", PEXPIRE, 5), Ok(-5));
+        assert_eq!(parse_time(b"10", EXPIREAT, 5), Ok(10_000));
+        assert_eq!(parse_time(b"-9223372036854775808", PEXPIREAT, 5), Ok(i64::MIN));
+        assert_eq!(parse_time(b"9223372036854776", EXPIREAT, 5), Err(Error::invalid_expire("expireat")));
+        assert_eq!(parse_time(b"-9223372036854776", EXPIRE, 5), Err(Error::invalid_expire("expire")));
+        assert_eq!(parse_time(b"9223372036854775803", PEXPIRE, 5), Err(Error::invalid_expire("pexpire")));
+        assert_eq!(parse_time(b"1.5", EXPIRE, 5), Err(Error::NOT_INTEGER));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod args;
 mod context;
+mod dump;
 mod error;
 mod execute;
 mod expire;

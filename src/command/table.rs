@@ -3,7 +3,9 @@ use std::{collections::HashMap, future::Future, pin::Pin, sync::LazyLock};
 use bitflags::bitflags;
 use bytes::Bytes;
 
-use super::{Args, Context, Error, KeySpec, Result, expire, generic, hashes, object, scan, sets, strings, transactions};
+use super::{
+    Args, Context, Error, KeySpec, Result, dump, expire, generic, hashes, object, scan, sets, strings, transactions,
+};
 use crate::resp::Reply;
 
 /// What a command does: an asynchronous function from its arguments to a reply.
@@ -176,6 +178,7 @@ pub struct Family {
 const FAMILIES: &[Family] = &[
     Family { group: Group::Generic, commands: generic::COMMANDS },
     Family { group: Group::Generic, commands: expire::COMMANDS },
+    Family { group: Group::Generic, commands: dump::COMMANDS },
     Family { group: Group::Generic, commands: object::COMMANDS },
     Family { group: Group::Generic, commands: scan::COMMANDS },
     Family { group: Group::String, commands: strings::COMMANDS },

@@ -1,12 +1,14 @@
 //! What can be done to a key whatever its type: delete, rename, copy, expire, look at.
 
 mod copy;
+mod dump;
 mod encoding;
 mod expiry;
 
 use bytes::Bytes;
 
 pub use copy::{copy, move_to};
+pub use dump::{restore, value};
 pub use encoding::encoding;
 pub use expiry::{Condition, expire, expires_at, persist};
 
