@@ -8,6 +8,8 @@ mod clock;
 mod cursor;
 mod databases;
 mod error;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod latches;
 mod names;
 mod overlay;

@@ -239,3 +239,131 @@ impl fmt::Display for LongDouble {
         write!(f, "{sign}{whole}{point}{fraction}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sum(one: &str, other: &str) -> Option<String> {
+        let parse = |text: &str| LongDouble::parse(text.as_bytes()).unwrap();
+        parse(one).checked_add(parse(other)).map(|sum| sum.to_string())
+    }
+
+    #[test]
+    fn sums_are_those_of_redis() {
+        let cases = [
+            ("0", "10.5", "10.5"),
+            ("0.1", "0.2", "0.3"),
+            ("10.50", "0.1", "10.6"),
+            ("5.0e3", "2.0e2", "5200"),
+            (".5", "5.", "5.5"),
+            ("-123.456", "0.001", "-123.455"),
+            ("0.30000000000000004", "0", "0.30000000000000004"),
+            ("0x1.8p3", "0", "12"),
+            ("0XFFFFFFFFFFFFFFFFFF", "0", "4722366482869645213696"),
+            // 17 digits behind the point are shown, the last one rounded.
+            ("1", "1e-17", "1.00000000000000001"),
+            ("1", "1e-18", "1"),
+            ("5e-18", "0", "0"),
+            ("1.5e-17", "0", "0.00000000000000002"),
+            // A significand has 64 bits.
+            ("9007199254740993", "0.5", "9007199254740993.5"),
+            ("18446744073709551615", "1", "18446744073709551616"),
+            ("18446744073709551616", "1", "18446744073709551616"),
+            ("18446744073709551616", "3", "18446744073709551620"),
+            ("1e19", "0.5", "10000000000000000000"),
+            ("1e20", "1e-20", "100000000000000000000"),
+            ("3", "-2.9999999999999999999", "0"),
+            // Zero has no sign.
+            ("-0.0", "0", "0"),
+            ("-1", "1", "0"),
+            ("-1e-30", "0", "0"),
+            ("1e4932", "-1e4932", "0"),
+        ];
+        for (one, other, text) in cases {
+            assert_eq!(sum(one, other).as_deref(), Some(text), "{one} + {other}");
+            assert_eq!(sum(other, one).as_deref(), Some(text), "{other} + {one}");
+        }
+        assert_eq!(sum("1.1e4932", "1e4932"), None);
+        assert_eq!(sum("-inf", "1"), None);
+        assert_eq!(sum("inf", "-Infinity"), None);
+    }
+
+    #[test]
+    fn the_last_bit_is_rounded_to_even() {
+        // 2^64 has neighbours at a distance of 2: its odd successors lie half-way.
+        assert_eq!(sum("18446744073709551617", "0"), sum("18446744073709551616", "0"));
+        assert_eq!(sum("18446744073709551619", "0"), sum("18446744073709551620", "0"));
+        assert_eq!(sum("18446744073709551617.0000000000000000001", "0"), sum("18446744073709551618", "0"));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in [
+            "",
+            " ",
+            " 1",
+            "1 ",
+            "+",
+            "-",
+            ".",
+            "abc",
+            "nan",
+            "1.2.3",
+            "1e",
+            "1e+",
+            "1e1.5",
+            "--1",
+            "1,5",
+            "0x",
+            "0xp1",
+            "0x1g",
+            "in",
+            "infinite",
+            "1\0",
+            "1e400000",
+            "1e4933",
+            "1e-4951",
+            "1e-999999999999999999999",
+            "0x1p16384",
+        ] {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(LongDouble::parse(b"\xff"), None);
+        assert_eq!(LongDouble::parse(&[b'1'; 5_120]), None);
+    }
+
+    #[test]
+    fn numbers_may_be_as_great_and_as_small_as_the_exponent_allows() {
+        for text in ["1.18e4932", "3.65e-4951", "0x1p16383", "0x1p-16445", "0e999999999999999999999"] {
+            assert!(LongDouble::parse(text.as_bytes()).is_some(), "{text}");
+        }
+        assert_eq!(sum("1e4931", "0").map(|text| text.len()), Some(4_932));
+        let long = [b"0.", &[b'0'; 5_000][..], b"1e5000"].concat();
+        assert_eq!(LongDouble::parse(&long).unwrap().to_string(), "0.1");
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_exact(one in any::<i64>(), other in any::<i32>()) {
+            let expected = i128::from(one) + i128::from(other);
+            prop_assume!(i64::try_from(expected).is_ok());
+            prop_assert_eq!(sum(&one.to_string(), &other.to_string()), Some(expected.to_string()));
+        }
+
+        #[test]
+        fn what_is_written_reads_back_to_the_same_text(one in any::<i64>(), power in -17_i32..1_000) {
+            let text = LongDouble::parse(format!("{one}e{power}").as_bytes()).unwrap().to_string();
+            prop_assert_eq!(LongDouble::parse(text.as_bytes()).unwrap().to_string(), text);
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in "[-+]?[0-9a-fx.]{0,40}([ep][-+]?[0-9]{1,7})?", other in "-?[0-9]{1,30}e-?[0-9]{1,4}") {
+            if let (Some(one), Some(other)) = (LongDouble::parse(text.as_bytes()), LongDouble::parse(other.as_bytes())) {
+                prop_assert_eq!(one.checked_add(other), other.checked_add(one));
+            }
+        }
+    }
+}

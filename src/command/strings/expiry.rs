@@ -91,3 +91,50 @@ fn milliseconds(time: &[u8], unit: Unit, name: &str) -> Result<i64> {
     };
     in_ms.filter(|&ms| ms > 0).ok_or_else(|| Error::invalid_expire(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_000_000;
+
+    fn expiry(line: &str) -> Result<Option<Expiry>> {
+        let words: Vec<Bytes> = line.split_whitespace().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        let mut args = Args::new(&words, 0);
+        let mut options = ExpiryOptions::default();
+        while !args.is_empty() {
+            options.take_or_keep(&mut args)?;
+        }
+        options.expiry("set", NOW_MS)
+    }
+
+    #[test]
+    fn options_say_when_a_key_expires() {
+        assert_eq!(expiry(""), Ok(None));
+        assert_eq!(expiry("keepttl"), Ok(Some(Expiry::Unchanged)));
+        assert_eq!(expiry("EX 5"), Ok(Some(Expiry::At(NOW_MS + 5_000))));
+        assert_eq!(expiry("px 5"), Ok(Some(Expiry::At(NOW_MS + 5))));
+        assert_eq!(expiry("ExAt 5"), Ok(Some(Expiry::At(5_000))));
+        assert_eq!(expiry("PXAT 5"), Ok(Some(Expiry::At(5))));
+        assert_eq!(expiry("PX 5 PX 6"), Ok(Some(Expiry::At(NOW_MS + 6))));
+    }
+
+    #[test]
+    fn one_kind_of_option_excludes_the_others() {
+        for line in
+            ["EX 5 PX 5", "KEEPTTL EX 5", "EX 5 KEEPTTL", "PXAT 5 EXAT 5", "EX", "PERSIST", "EX 5 5", "EX x PX 5"]
+        {
+            assert_eq!(expiry(line), Err(Error::SYNTAX), "{line}");
+        }
+    }
+
+    #[test]
+    fn times_are_above_zero_and_fit_64_bits() {
+        assert_eq!(expiry("EX 1.5"), Err(Error::NOT_INTEGER));
+        assert_eq!(expiry("PX 9223372036854775808"), Err(Error::NOT_INTEGER));
+        for line in ["EX 0", "PX -1", "EXAT 0", "PXAT -5", "EX 9223372036854775", "PX 9223372036854775807"] {
+            assert_eq!(expiry(line), Err(Error::invalid_expire("set")), "{line}");
+        }
+        assert_eq!(expiry("PXAT 9223372036854775807"), Ok(Some(Expiry::At(i64::MAX))));
+    }
+}

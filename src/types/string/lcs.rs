@@ -104,3 +104,54 @@ impl Bits {
         self.0.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn find(first: &[u8], second: &[u8]) -> Lcs {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(Lcs::find(first, second))
+    }
+
+    /// The length, straight from the definition.
+    fn length(first: &[u8], second: &[u8]) -> usize {
+        match (first, second) {
+            ([a, first @ ..], [b, second @ ..]) if a == b => 1 + length(first, second),
+            ([_, first_rest @ ..], [_, second_rest @ ..]) => length(first_rest, second).max(length(first, second_rest)),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn the_example_of_redis() {
+        let lcs = find(b"ohmytext", b"mynewtext");
+        assert_eq!(lcs.length, 6);
+        assert_eq!(lcs.text(b"ohmytext"), "mytext");
+        let runs = vec![CommonRun { first: 4..8, second: 5..9 }, CommonRun { first: 2..4, second: 0..2 }];
+        assert_eq!(lcs.runs, runs);
+    }
+
+    #[test]
+    fn nothing_in_common() {
+        for (first, second) in [(&b""[..], &b""[..]), (b"", b"a"), (b"a", b""), (b"ab", b"cd")] {
+            assert_eq!(find(first, second), Lcs { length: 0, runs: Vec::new() });
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_common_and_the_longest(first in "[abc]{0,9}", second in "[abc]{0,9}") {
+            let lcs = find(first.as_bytes(), second.as_bytes());
+            prop_assert_eq!(lcs.length, length(first.as_bytes(), second.as_bytes()));
+            let mut end = (first.len(), second.len());
+            for run in &lcs.runs {
+                prop_assert!(!run.first.is_empty() && run.first.end <= end.0 && run.second.end <= end.1);
+                prop_assert_eq!(first.get(run.first.clone()), second.get(run.second.clone()));
+                end = (run.first.start, run.second.start);
+            }
+            prop_assert_eq!(lcs.text(first.as_bytes()).len(), lcs.length);
+        }
+    }
+}

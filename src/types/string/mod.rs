@@ -180,3 +180,6 @@ pub fn set_expiry(unit: &mut Unit<'_>, key: &Key, mut metadata: Metadata, expiry
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
