@@ -11,13 +11,16 @@
 //! 7. [`encoding`] maps keys and values to the bytes in the store (`FORMAT.md` beside it is the reference);
 //! 8. `respgate-backend-api` is what a store must do; `backends/` holds the stores.
 //!
-//! Dependencies point downwards in this list only. Beside it stand [`config`], the only reader of files and
-//! environment, and [`telemetry`].
+//! Dependencies point downwards in this list only. Beside it stand [`background`], which works without being asked,
+//! [`cli`] and [`config`], the only readers of flags, files and environment, and [`telemetry`].
 
 pub mod background;
+pub mod cli;
 pub mod client;
 pub mod command;
 pub mod config;
+#[cfg(feature = "rocksdb")]
+pub mod embedded;
 pub mod encoding;
 pub mod keyspace;
 pub mod resp;

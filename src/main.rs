@@ -1,22 +1,126 @@
-//! The `respgate` program.
+//! The `respgate` program: settings, logging, store, server, signals.
 
-use std::{error::Error, sync::Arc};
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "before there is a log, this is where a program speaks")]
 
-use respgate::{config::Settings, server::Server};
+use std::{error::Error, process::ExitCode, sync::Arc};
+
+use clap::Parser;
+use respgate::{
+    cli::{Action, Cli},
+    config::{self, Backend, Settings},
+    server::Server,
+    telemetry,
+};
+use respgate_backend_api::KvBackend;
 use respgate_backend_memory::MemoryBackend;
+use tokio::{
+    runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tokio_util::sync::CancellationToken;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let mut settings = Settings::default();
-    settings.server.port = std::env::args().nth(2).and_then(|port| port.parse().ok()).unwrap_or(6379);
-    let server = Server::bind(Arc::new(settings), Arc::new(MemoryBackend::new())).await?;
-    for address in server.addresses() {
-        eprintln!("listening on {address}");
+/// The command line or the settings are wrong (`EX_USAGE` of sysexits.h).
+const USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are asked for; everything else is a mistake.
+            let code = if error.use_stderr() { USAGE } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let (action, file, flags) = cli.into_parts();
+    let settings = match config::load(file.as_deref(), flags) {
+        Ok(settings) => Arc::new(settings),
+        Err(error) => return fail(USAGE, &error),
+    };
+    if let Action::CheckConfig = action {
+        println!("ok");
+        return ExitCode::SUCCESS;
     }
-    server.run(CancellationToken::new()).await;
-    Ok(())
+    if let Err(error) = telemetry::start(&settings.log) {
+        return fail(USAGE, &format!("log.filter: {error}"));
+    }
+    match serve(settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(1, &error),
+    }
+}
+
+fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("respgate: {error}");
+    ExitCode::from(code)
+}
+
+fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
+    raise_descriptor_limit(settings.server.maxclients);
+    let runtime =
+        runtime::Builder::new_multi_thread().worker_threads(settings.worker_threads()).enable_all().build()?;
+    let deadline = settings.server.shutdown_timeout.as_duration();
+    let result = runtime.block_on(async {
+        let backend = open_backend(&settings)?;
+        let server = Server::bind(settings, Arc::clone(&backend)).await?;
+        for address in server.addresses() {
+            tracing::info!("listening on {address}");
+        }
+        let shutdown = CancellationToken::new();
+        tokio::spawn(cancel_on_signal(shutdown.clone(), Signals::new()?));
+        server.run(shutdown).await;
+        backend.close().await?;
+        tracing::info!("closed");
+        Ok(())
+    });
+    runtime.shutdown_timeout(deadline);
+    result
+}
+
+fn open_backend(settings: &Settings) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
+    Ok(match settings.store.backend {
+        #[cfg(feature = "rocksdb")]
+        Backend::Rocksdb => Arc::new(respgate::embedded::open(&settings.rocksdb)?),
+        Backend::Memory => Arc::new(MemoryBackend::new()),
+    })
+}
+
+/// The signals that end the gateway.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// The first signal lets everything in flight finish; a second one ends the process at once.
+async fn cancel_on_signal(shutdown: CancellationToken, mut signals: Signals) {
+    tracing::info!("{} received, shutting down", signals.next().await);
+    shutdown.cancel();
+    tracing::warn!("{} received again, ending at once", signals.next().await);
+    std::process::exit(1);
+}
+
+/// Each client needs a descriptor, and the store some more. Without them connections are refused, so say so.
+fn raise_descriptor_limit(maxclients: usize) {
+    let wanted = maxclients as u64 + 1_024;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(got) if got >= wanted => {}
+        Ok(got) => tracing::warn!(got, wanted, "few file descriptors: fewer clients than maxclients can connect"),
+        Err(error) => tracing::warn!(%error, "the limit of file descriptors cannot be raised"),
+    }
 }

@@ -39,8 +39,10 @@ impl Listener {
                 listeners.push(Self::Tcp(listener));
             }
         }
-        if let Some(path) = &settings.unix_socket {
-            let listener = bind_unix(path, settings.unix_socket_perm);
+        let path = &settings.unix_socket;
+        if !path.as_os_str().is_empty() {
+            let permissions = settings.unix_socket_mode().map_err(io::Error::other)?;
+            let listener = bind_unix(path, permissions);
             let listener = listener.map_err(|error| cannot_listen(&path.display().to_string(), &error))?;
             listeners.push(Self::Unix(listener, path.clone()));
         }

@@ -1,0 +1,277 @@
+//! Settings: defaults, then a file, then the environment, then flags; the only reader of the environment.
+//!
+//! A key that does not exist and a value that cannot be are errors which name the key and where it was written.
+//! `config/respgate.toml` lists every key with its default and its unit.
+
+mod source;
+mod units;
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+pub use source::{ConfigError, Flag, load};
+pub use units::{Secret, Size, Span};
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Listeners, clients and limits.
+    pub server: ServerSettings,
+    /// Units of work.
+    pub unit: UnitSettings,
+    /// The store.
+    pub store: StoreSettings,
+    /// The embedded store.
+    pub rocksdb: RocksdbSettings,
+    /// How new keys are stored.
+    pub encoding: EncodingSettings,
+    /// Logging.
+    pub log: LogSettings,
+}
+
+/// Listeners, clients and limits.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// Hosts or addresses to listen on.
+    pub bind: Vec<String>,
+    /// The port to listen on; 0 lets the system choose one.
+    pub port: u16,
+    /// The path of a Unix socket to listen on too; empty for none.
+    pub unix_socket: PathBuf,
+    /// The permissions of the Unix socket, in octal digits; empty for what the umask leaves.
+    pub unix_socket_perm: String,
+    /// How many connections may wait to be accepted.
+    pub backlog: u32,
+    /// How long a silent connection is left alone before it is probed; 0 probes none.
+    pub tcp_keepalive: Span,
+    /// How many clients may be connected.
+    pub maxclients: usize,
+    /// How long a client may be silent before it is disconnected; 0 is for ever.
+    pub idle_timeout: Span,
+    /// The password that clients must give; empty for none.
+    pub requirepass: Secret,
+    /// How many databases SELECT may choose from, 1 to 128.
+    pub databases: u8,
+    /// Threads that serve connections; 0 for one less than there are cores, so that the store has one to itself.
+    pub worker_threads: usize,
+    /// How long connections may take to finish when the gateway stops.
+    pub shutdown_timeout: Span,
+    /// How many bytes of requests a client may send ahead.
+    pub input_buffer_max: Size,
+    /// How long one argument, and so a string, may be.
+    pub bulk_bytes_max: Size,
+}
+
+/// Units of work.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UnitSettings {
+    /// How many commands of a pipeline make one unit at most.
+    pub pipeline_commands_max: usize,
+    /// How many bytes of requests make one unit at most; a single larger request is a unit of its own.
+    pub pipeline_bytes_max: Size,
+    /// A unit of a pipeline ends early when its replies exceed this.
+    pub reply_bytes_max: Size,
+    /// How often a unit is run again after a conflict.
+    pub conflict_retries_max: u32,
+}
+
+/// The store.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// Which store keeps the data.
+    pub backend: Backend,
+    /// The namespace that prefixes every record, at most 255 bytes.
+    pub namespace: String,
+}
+
+/// A store that this program can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// RocksDB, embedded: the default.
+    #[cfg(feature = "rocksdb")]
+    Rocksdb,
+    /// Memory of this process: for tests. Nothing survives it.
+    Memory,
+}
+
+/// The embedded store.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RocksdbSettings {
+    /// The directory of the data.
+    pub dir: PathBuf,
+    /// When a write is on the disk.
+    pub sync: Sync,
+    /// How often writes are put on the disk with `sync = "interval"`.
+    pub sync_interval: Span,
+    /// Memory for blocks read from disk.
+    pub block_cache: Size,
+    /// Memory for writes that are not in a sorted file yet.
+    pub write_buffers: Size,
+    /// Flushes and compactions at the same time; 0 for the number of cores.
+    pub background_jobs: usize,
+    /// Files kept open.
+    pub open_files_max: usize,
+}
+
+/// When a write is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Sync {
+    /// Before it is acknowledged: survives a power cut.
+    Always,
+    /// Within an interval: survives a crash of the process.
+    Interval,
+    /// When the operating system likes: survives a crash of the process.
+    Never,
+}
+
+/// How new keys are stored. Keys that exist keep the encoding they have.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EncodingSettings {
+    /// Strings longer than this are stored in chunks.
+    pub string_chunk_threshold: Size,
+    /// The encode-version of hashes: 0 counts exactly, 1 writes without reading.
+    pub hash: u8,
+    /// The encode-version of sets: 0 counts exactly, 1 writes without reading.
+    pub set: u8,
+}
+
+/// Logging. Keys and values of clients are never logged.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSettings {
+    /// How a line looks.
+    pub format: LogFormat,
+    /// What is logged: a level, or directives as in `info,respgate::server=debug`.
+    pub filter: String,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            bind: vec!["127.0.0.1".to_owned()],
+            port: 6379,
+            unix_socket: PathBuf::new(),
+            unix_socket_perm: String::new(),
+            backlog: 511,
+            tcp_keepalive: Span(Duration::from_secs(300)),
+            maxclients: 10_000,
+            idle_timeout: Span(Duration::ZERO),
+            requirepass: Secret::default(),
+            databases: 16,
+            worker_threads: 0,
+            shutdown_timeout: Span(Duration::from_secs(10)),
+            input_buffer_max: Size(1 << 30),
+            bulk_bytes_max: Size(512 << 20),
+        }
+    }
+}
+
+impl Default for UnitSettings {
+    fn default() -> Self {
+        Self {
+            pipeline_commands_max: 128,
+            pipeline_bytes_max: Size(1 << 20),
+            reply_bytes_max: Size(1 << 20),
+            conflict_retries_max: 16,
+        }
+    }
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        #[cfg(feature = "rocksdb")]
+        let backend = Backend::Rocksdb;
+        #[cfg(not(feature = "rocksdb"))]
+        let backend = Backend::Memory;
+        Self { backend, namespace: "default".to_owned() }
+    }
+}
+
+impl Default for RocksdbSettings {
+    fn default() -> Self {
+        Self {
+            dir: PathBuf::from("./data"),
+            sync: Sync::Interval,
+            sync_interval: Span(Duration::from_secs(1)),
+            block_cache: Size(256 << 20),
+            write_buffers: Size(128 << 20),
+            background_jobs: 0,
+            open_files_max: 512,
+        }
+    }
+}
+
+impl Default for EncodingSettings {
+    fn default() -> Self {
+        Self { string_chunk_threshold: Size(64 << 10), hash: 0, set: 0 }
+    }
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { format: LogFormat::Human, filter: "info".to_owned() }
+    }
+}
+
+impl Settings {
+    /// Checks what types cannot express. The error names the key.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let within = |key, value: u64, least: u64, most: u64| {
+            let ok = (least..=most).contains(&value);
+            if ok { Ok(()) } else { Err((key, format!("{value} is not between {least} and {most}"))) }
+        };
+        within("server.databases", u64::from(self.server.databases), 1, 128)?;
+        within("server.maxclients", self.server.maxclients as u64, 1, 1_000_000)?;
+        within("server.worker_threads", self.server.worker_threads as u64, 0, 1_024)?;
+        within("server.bulk_bytes_max", self.server.bulk_bytes_max.0, 1 << 20, 4 << 30)?;
+        within("server.input_buffer_max", self.server.input_buffer_max.0, 1 << 20, 1 << 40)?;
+        within("unit.pipeline_commands_max", self.unit.pipeline_commands_max as u64, 1, 100_000)?;
+        within("unit.pipeline_bytes_max", self.unit.pipeline_bytes_max.0, 1, 1 << 30)?;
+        within("store.namespace", self.store.namespace.len() as u64, 0, 255)
+            .map_err(|(key, _)| (key, "a name may have at most 255 bytes".to_owned()))?;
+        within("encoding.hash", u64::from(self.encoding.hash), 0, 1)?;
+        within("encoding.set", u64::from(self.encoding.set), 0, 1)?;
+        within("rocksdb.block_cache", self.rocksdb.block_cache.0, 1 << 20, 1 << 44)?;
+        within("rocksdb.write_buffers", self.rocksdb.write_buffers.0, 1 << 20, 1 << 44)?;
+        self.server.unix_socket_mode().map(drop).map_err(|cause| ("server.unix_socket_perm", cause))
+    }
+
+    /// Threads that serve connections.
+    pub fn worker_threads(&self) -> usize {
+        match self.server.worker_threads {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1)),
+            threads => threads,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// The permissions of the Unix socket, if any are configured.
+    pub fn unix_socket_mode(&self) -> Result<Option<u32>, String> {
+        let digits = self.unix_socket_perm.as_str();
+        if digits.is_empty() {
+            return Ok(None);
+        }
+        let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o777);
+        mode.map(Some).ok_or_else(|| format!("{digits:?} is not a mode such as \"700\""))
+    }
+}
