@@ -67,11 +67,10 @@ async fn set(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     }
     let options = set_options(args, context.unit.now_ms())?;
     let outcome = string::set_with(&mut context.unit, &key, value, options).await?;
-    Ok(match outcome.was_set {
-        _ if options.returns_old => outcome.old.into(),
-        true => Reply::OK,
-        false => Reply::Null,
-    })
+    if options.returns_old {
+        return Ok(outcome.old.into());
+    }
+    Ok(if outcome.was_set { Reply::OK } else { Reply::Null })
 }
 
 fn set_options(mut args: Args<'_>, now_ms: i64) -> Result<SetOptions> {
@@ -147,7 +146,7 @@ fn pairs(context: &Context<'_>, args: Args<'_>, name: &str) -> Result<(Vec<Key>,
 async fn append(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let bytes_max = string_bytes_max(context);
-    integer(string::append(&mut context.unit, &key, args.next_value()?, bytes_max).await?)
+    Ok(integer(string::append(&mut context.unit, &key, args.next_value()?, bytes_max).await?))
 }
 
 /// `SETRANGE key offset value`
@@ -155,7 +154,7 @@ async fn setrange(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply
     let key = context.key(args.next_value()?);
     let offset = u64::try_from(args.next_integer()?).map_err(|_| Error::OFFSET_OUT_OF_RANGE)?;
     let bytes_max = string_bytes_max(context);
-    integer(string::overwrite(&mut context.unit, &key, offset, args.next_value()?, bytes_max).await?)
+    Ok(integer(string::overwrite(&mut context.unit, &key, offset, args.next_value()?, bytes_max).await?))
 }
 
 /// `GETRANGE key start end`, and `SUBSTR`, which is an older name of it.
@@ -169,7 +168,7 @@ async fn getrange(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply
 async fn strlen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let metadata = context.unit.load_as(&key, Type::String).await?;
-    integer(metadata.map_or(Ok(0), |metadata| string::length(&metadata))?)
+    Ok(integer(metadata.map_or(Ok(0), |metadata| string::length(&metadata))?))
 }
 
 /// `INCR key`
@@ -208,13 +207,13 @@ async fn incrbyfloat(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Re
     Ok(Reply::Bulk(string::increment_float(&mut context.unit, &key, args.next_value()?).await?))
 }
 
-/// How long a string may become.
+/// How long a string may become, in bytes.
 fn string_bytes_max(context: &Context<'_>) -> u64 {
     context.gateway.settings().server.bulk_bytes_max.0
 }
 
-fn integer(length: u64) -> Result<Reply> {
-    Ok(Reply::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+fn integer(length: u64) -> Reply {
+    Reply::Int(i64::try_from(length).unwrap_or(i64::MAX))
 }
 
 const READ: Flags = Flags::READONLY;

@@ -164,7 +164,7 @@ pub(super) fn patched(old: &[u8], start: usize, patch: &[u8]) -> Bytes {
 
 /// Copies `from` to `to`, from position `at` on, as far as there is room.
 fn copy(to: &mut [u8], at: usize, from: &[u8]) {
-    to.iter_mut().skip(at).zip(from).for_each(|(to, from)| *to = *from);
+    to.get_mut(at..).unwrap_or_default().iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
 /// The first record key after `record`.
