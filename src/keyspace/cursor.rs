@@ -112,3 +112,102 @@ fn hashed(position: &[u8]) -> u64 {
     let number = digest.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte));
     STORED | number & (STORED - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use respgate_backend_memory::MemoryBackend;
+
+    use super::*;
+    use crate::keyspace::{
+        Encodings,
+        fixture::{keyspace, keyspace_over},
+    };
+
+    const LONG: &[u8] = b"user:1000";
+
+    async fn give_out(keyspace: &Keyspace, position: &[u8]) -> u64 {
+        let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+        let cursor = unit.cursor_of(Some(position)).await.unwrap();
+        unit.commit().await.unwrap();
+        cursor
+    }
+
+    async fn look_up(keyspace: &Keyspace, cursor: u64) -> Option<Bytes> {
+        keyspace.begin(Intent::Read).await.unwrap().position_of(cursor).await.unwrap()
+    }
+
+    async fn records(keyspace: &Keyspace) -> usize {
+        let snapshot = keyspace.backend().snapshot().await.unwrap();
+        snapshot.scan(&keyspace.codec().cursors(), Direction::Forward, 1_000).await.unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn a_cursor_is_understood_by_every_gateway() {
+        let store = Arc::new(MemoryBackend::new());
+        let (first, _) = keyspace_over(Arc::<MemoryBackend>::clone(&store), Encodings::default()).await;
+        let (second, _) = keyspace_over(store, Encodings::default()).await;
+        let cursor = give_out(&first, LONG).await;
+        assert!(i64::try_from(cursor).is_ok(), "some clients read cursors as signed numbers");
+        assert_eq!(look_up(&second, cursor).await.as_deref(), Some(LONG));
+        assert_eq!(give_out(&second, LONG).await, cursor);
+    }
+
+    #[tokio::test]
+    async fn the_end_is_zero_and_nothing_else_is() {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+        assert_eq!(unit.cursor_of(None).await.unwrap(), 0);
+        assert_ne!(unit.cursor_of(Some(b"")).await.unwrap(), 0);
+        assert_ne!(unit.cursor_of(Some(&[0; INLINE_BYTES_MAX])).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_cursor_that_nobody_gave_out_is_unknown() {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        for cursor in [1, 255, STORED, STORED | 5, hashed(LONG), u64::MAX, 1 << LENGTH_SHIFT | 1] {
+            assert_eq!(look_up(&keyspace, cursor).await, None, "{cursor:x}");
+        }
+    }
+
+    #[tokio::test]
+    async fn positions_with_the_same_hash_get_different_cursors() {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+        let squatter = Cursor { written_at_ms: unit.now_ms(), position: Bytes::from_static(b"another") };
+        unit.put_record(keyspace.codec().cursor(hashed(LONG)), squatter.encode());
+        unit.commit().await.unwrap();
+        let cursor = give_out(&keyspace, LONG).await;
+        assert_ne!(cursor, hashed(LONG));
+        assert_eq!(look_up(&keyspace, cursor).await.as_deref(), Some(LONG));
+        assert_eq!(look_up(&keyspace, hashed(LONG)).await.as_deref(), Some(&b"another"[..]));
+    }
+
+    #[tokio::test]
+    async fn cursors_are_swept_when_they_have_not_been_given_out_for_a_day() {
+        let (keyspace, clock) = keyspace(Encodings::default()).await;
+        let old: Vec<_> = (0..2 * SWEEP_PAGE).map(|i| format!("position {i}")).collect();
+        for position in &old {
+            give_out(&keyspace, position.as_bytes()).await;
+        }
+        let cursor = give_out(&keyspace, LONG).await;
+        clock.advance_ms(LIFETIME_MS as u64);
+        keyspace.sweep_cursors().await.unwrap();
+        assert_eq!(records(&keyspace).await, old.len() + 1);
+        give_out(&keyspace, LONG).await;
+        clock.advance_ms(1);
+        keyspace.sweep_cursors().await.unwrap();
+        assert_eq!(records(&keyspace).await, 1);
+        assert_eq!(look_up(&keyspace, cursor).await.as_deref(), Some(LONG));
+    }
+
+    proptest! {
+        #[test]
+        fn short_positions_are_kept_in_the_cursor(position in proptest::collection::vec(any::<u8>(), 0..=7)) {
+            let cursor = inline(&position).unwrap();
+            prop_assert_eq!(position_inline(cursor), Some(Bytes::from(position)));
+        }
+    }
+}

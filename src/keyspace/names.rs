@@ -160,7 +160,84 @@ fn place_between(first: &[u8], last: &[u8], below: impl FnOnce(u64) -> u64) -> B
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeSet, sync::Arc};
+
+    use respgate_backend_api::Capabilities;
+    use respgate_backend_memory::MemoryBackend;
+
     use super::*;
+    use crate::{
+        keyspace::{Clock, Encodings, Intent, Key, Keyspace, ManualClock, fixture::keyspace_over},
+        types::string,
+    };
+
+    /// A keyspace over a store in one order, and one over a store that spreads keys by slot.
+    async fn keyspaces() -> [(Keyspace, Arc<ManualClock>); 2] {
+        let by_slot = Capabilities { range_partitioned: true, ..MemoryBackend::CAPABILITIES };
+        [
+            keyspace_over(Arc::new(MemoryBackend::new()), Encodings::default()).await,
+            keyspace_over(Arc::new(MemoryBackend::new().with_capabilities(by_slot)), Encodings::default()).await,
+        ]
+    }
+
+    async fn set(keyspace: &Keyspace, name: &str, expires_at_ms: Option<i64>) {
+        let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+        let key = Key { db: 0, name: Bytes::copy_from_slice(name.as_bytes()) };
+        string::set(&mut unit, &key, Bytes::new(), expires_at_ms).unwrap();
+        unit.commit().await.unwrap();
+    }
+
+    async fn page(keyspace: &Keyspace, position: Option<&Bytes>, limit: usize) -> NamePage {
+        let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+        unit.names(0, position.map(|position| &**position), limit).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn pages_hold_every_key_that_was_there_all_the_time() {
+        for (keyspace, clock) in keyspaces().await {
+            let staying: BTreeSet<_> = (0..50).map(|i| Bytes::from(format!("stays {i}"))).collect();
+            for name in &staying {
+                set(&keyspace, std::str::from_utf8(name).unwrap(), None).await;
+            }
+            set(&keyspace, "", None).await;
+            set(&keyspace, "expired", Some(clock.now_ms() as i64 + 5)).await;
+            clock.advance_ms(6);
+            let (mut seen, mut position, mut count) = (BTreeSet::new(), None, 0);
+            loop {
+                let page = page(&keyspace, position.as_ref(), 3).await;
+                assert!(page.keys.len() <= 3);
+                seen.extend(page.keys.into_iter().map(|(name, _)| name));
+                position = page.next;
+                if position.is_none() {
+                    break;
+                }
+                set(&keyspace, &format!("comes {count}"), None).await;
+                count += 1;
+            }
+            assert!(seen.is_superset(&staying) && seen.contains(&Bytes::new()));
+            assert!(!seen.contains(&b"expired"[..]));
+        }
+    }
+
+    #[tokio::test]
+    async fn every_key_can_be_drawn_and_an_expired_one_cannot() {
+        for (keyspace, clock) in keyspaces().await {
+            let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+            assert_eq!(unit.random_name(0).await.unwrap(), None);
+            for name in ["a", "b", "key:0001", "key:0002", "zzzzzzzzzz"] {
+                set(&keyspace, name, None).await;
+            }
+            set(&keyspace, "key:0000", Some(clock.now_ms() as i64)).await;
+            clock.advance_ms(1);
+            let mut drawn = BTreeSet::new();
+            for _ in 0..500 {
+                let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+                drawn.extend(unit.random_name(0).await.unwrap());
+            }
+            assert_eq!(drawn.len(), 5, "{drawn:?}");
+            assert!(!drawn.contains(&b"key:0000"[..]));
+        }
+    }
 
     #[test]
     fn a_random_place_lies_between_the_first_and_the_last_name() {

@@ -4,6 +4,8 @@ mod copy;
 mod dump;
 mod encoding;
 mod expiry;
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 
