@@ -18,6 +18,7 @@ mod object;
 mod scan;
 mod session;
 mod sets;
+mod sort;
 mod statistics;
 mod strings;
 mod table;

@@ -4,7 +4,8 @@ use bitflags::bitflags;
 use bytes::Bytes;
 
 use super::{
-    Args, Context, Error, KeySpec, Result, dump, expire, generic, hashes, object, scan, sets, strings, transactions,
+    Args, Context, Error, KeySpec, Result, dump, expire, generic, hashes, object, scan, sets, sort, strings,
+    transactions,
 };
 use crate::resp::Reply;
 
@@ -181,6 +182,7 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Generic, commands: dump::COMMANDS },
     Family { group: Group::Generic, commands: object::COMMANDS },
     Family { group: Group::Generic, commands: scan::COMMANDS },
+    Family { group: Group::Generic, commands: sort::COMMANDS },
     Family { group: Group::String, commands: strings::COMMANDS },
     Family { group: Group::Hash, commands: hashes::COMMANDS },
     Family { group: Group::Set, commands: sets::COMMANDS },

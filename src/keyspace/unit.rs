@@ -145,6 +145,19 @@ impl<'k> Unit<'k> {
         Ok(loaded)
     }
 
+    /// The metadata of keys that the unit has not declared, read in one call to the store. Having no latch on them it
+    /// leaves them alone even if they have expired.
+    pub async fn peek_many(&mut self, keys: &[Key]) -> Result<Vec<Option<Metadata>>> {
+        self.ready_to_read().await?;
+        let mut records = Vec::with_capacity(keys.len());
+        for key in keys {
+            records.push(self.codec().metadata(self.physical(key.db)?, &key.name));
+        }
+        let values = self.read_many(records).await?;
+        let decoded = values.into_iter().map(|value| value.map(|value| Metadata::decode(&value)).transpose());
+        decoded.map(|metadata| Ok(metadata?.filter(|metadata| !metadata.is_expired(self.now_ms)))).collect()
+    }
+
     /// Writes the metadata of `key`, whatever was there. Who replaces a key that may have elements buries it first.
     pub fn save(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
         let record = self.metadata_record(key)?;

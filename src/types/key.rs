@@ -4,6 +4,7 @@ mod copy;
 mod dump;
 mod encoding;
 mod expiry;
+mod sort;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ pub use copy::{copy, move_to};
 pub use dump::{restore, value};
 pub use encoding::encoding;
 pub use expiry::{Condition, expire, expires_at, persist};
+pub use sort::{By, Pattern, SortOptions, sort, store_list};
 
 use super::{Error, Result};
 use crate::{

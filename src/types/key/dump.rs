@@ -2,7 +2,7 @@ use bytes::Bytes;
 use respgate_backend_api::Direction;
 
 use crate::{
-    encoding::{Body, DecodeError, LIST_START, Metadata, Type, rdb::Value},
+    encoding::{Body, LIST_START, Metadata, Type, decode_member_score, encode_member_score, rdb::Value},
     keyspace::{self, Key, Unit},
     types::{Result, hash, set, string},
 };
@@ -21,7 +21,9 @@ pub async fn value(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Value>> {
         Type::Hash => Value::Hash(elements),
         Type::Set => Value::Set(elements.into_iter().map(|(member, _)| member).collect()),
         Type::Zset => {
-            let scored = elements.into_iter().map(|(member, value)| Ok((member, decode_raw_score(&value)?)));
+            let scored = elements
+                .into_iter()
+                .map(|(member, value)| Ok((member, decode_member_score(&value).map_err(keyspace::Error::from)?)));
             Value::Zset(scored.collect::<Result<_>>()?)
         }
         _ => Value::List(elements.into_iter().map(|(_, element)| element).collect()),
@@ -44,12 +46,6 @@ async fn elements(unit: &mut Unit<'_>, key: &Key, metadata: &Metadata) -> Result
             return Ok(elements);
         }
     }
-}
-
-fn decode_raw_score(value: &[u8]) -> Result<f64> {
-    let too_short = DecodeError::TooShort { record: "score", bytes: value.len() };
-    let bits = value.first_chunk().ok_or(keyspace::Error::from(too_short))?;
-    Ok(f64::from_be_bytes(*bits))
 }
 
 /// Creates `key`, which must not exist, with this value.
@@ -87,7 +83,7 @@ fn restore_zset(unit: &mut Unit<'_>, key: &Key, members: Vec<(Bytes, f64)>) -> R
     let metadata = Metadata { version: unit.new_version(), expires_at_ms: None, body, origin: None };
     let zset = unit.collection(key, &metadata)?;
     for (member, score) in members {
-        unit.put_record(zset.element(&member), Bytes::copy_from_slice(&score.to_be_bytes()));
+        unit.put_record(zset.element(&member), Bytes::copy_from_slice(&encode_member_score(score)));
         unit.put_record(zset.score(score, &member), Bytes::new());
     }
     Ok(unit.save(key, &metadata)?)
