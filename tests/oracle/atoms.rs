@@ -60,6 +60,9 @@ pub(crate) const KEYS: &[&[u8]] = &[
 /// Sorted sets whose members all have one score.
 pub(crate) const LEX_KEYS: &[&[u8]] = &[b"lex:1", b"lex:2"];
 
+/// Keys of large strings.
+pub(crate) const LARGE_KEYS: &[&[u8]] = &[b"large:1", b"large:2"];
+
 /// The databases that the generators select.
 pub(crate) const DATABASES: std::ops::Range<u32> = 0..3;
 
@@ -110,6 +113,17 @@ const ATOMS: &[Atom] = &[
     Atom::new("lkey", &[b"l:1", b"l:2"], KEYS),
     Atom::new("setkey", &[b"set:1", b"set:2", b"set:3"], KEYS),
     Atom::new("zkey", &[b"z:1", b"z:2", b"z:3"], KEYS),
+    Atom::new("large-key", LARGE_KEYS, &[]),
+    Atom::new(
+        "large-value",
+        &[&[b'y'; 65_536], &[b'z'; 65_535], &[b'w'; 70_000], &[b'v'; 10_000]],
+        &[&[b'u'; 300_000]],
+    ),
+    Atom::new(
+        "large-offset",
+        &[b"0", b"65535", b"65536", b"65537", b"70000", b"-70000", b"131072", b"3", b"16384"],
+        &[b"400000", b"-400000", b"-1", b"536870912"],
+    ),
     Atom::new("lexkey", LEX_KEYS, &[]),
     Atom::new(
         "value",

@@ -44,6 +44,30 @@ pub(crate) const STRINGS: Family = Family {
     ],
 };
 
+/// Strings around the length from which they are kept in chunks.
+pub(crate) const LARGE_STRINGS: Family = Family {
+    name: "large strings",
+    templates: &[
+        "APPEND large-key (large-value|value)",
+        "~ COPY large-key large-key REPLACE",
+        "~ DEL large-key",
+        "GET large-key",
+        "~ GETDEL large-key",
+        "~ GETEX large-key EX ttl",
+        "GETRANGE large-key large-offset large-offset",
+        "GETRANGE large-key large-offset -1",
+        "GETSET large-key (large-value|value)",
+        "INCR large-key",
+        "MGET large-key...",
+        "MSET (large-key large-value)...",
+        "~ RENAME large-key large-key",
+        "SET large-key (large-value|value) [GET] [KEEPTTL|EX ttl]",
+        "SETNX large-key large-value",
+        "SETRANGE large-key large-offset (large-value|value)",
+        "STRLEN large-key",
+    ],
+};
+
 pub(crate) const KEYS: Family = Family {
     name: "keys",
     templates: &[

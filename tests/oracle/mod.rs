@@ -30,6 +30,11 @@ fn strings_and_keys() {
 }
 
 #[test]
+fn large_strings() {
+    compare_with_redis(&[families::LARGE_STRINGS, families::TRANSACTIONS]);
+}
+
+#[test]
 fn transactions() {
     compare_with_redis(&[families::STRINGS, families::KEYS, families::TRANSACTIONS]);
 }

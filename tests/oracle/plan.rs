@@ -108,6 +108,7 @@ fn any_key(rng: &mut StdRng) -> &'static [u8] {
 pub(crate) fn audit(families: &[Family]) -> Vec<Args> {
     const READERS: &[(&str, &[&[u8]])] = &[
         ("strings", &[b"GET"]),
+        ("large strings", &[b"GET"]),
         ("hashes", &[b"HGETALL"]),
         ("lists", &[b"LRANGE", b"0", b"-1"]),
         ("sets", &[b"SMEMBERS"]),
@@ -117,7 +118,7 @@ pub(crate) fn audit(families: &[Family]) -> Vec<Args> {
     for database in atoms::DATABASES {
         calls.push(vec![b"SELECT".to_vec(), database.to_string().into_bytes()]);
         calls.push(vec![b"KEYS".to_vec(), b"*".to_vec()]);
-        for key in atoms::KEYS.iter().chain(atoms::LEX_KEYS) {
+        for key in atoms::KEYS.iter().chain(atoms::LEX_KEYS).chain(atoms::LARGE_KEYS) {
             calls.push(vec![b"TYPE".to_vec(), key.to_vec()]);
             calls.push(vec![b"PTTL".to_vec(), key.to_vec()]);
             for (_, reader) in READERS.iter().filter(|(name, _)| families.iter().any(|family| family.name == *name)) {
