@@ -37,13 +37,14 @@ async fn restore(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
     Ok(Reply::OK)
 }
 
-/// When a restored key expires, in milliseconds since the Unix epoch; never for 0.
+/// When a restored key expires, in milliseconds since the Unix epoch; never for 0. As in Redis a time beyond 64 bits
+/// wraps round to one long past.
 fn parse_ttl(text: &[u8], is_absolute: bool, now_ms: i64) -> Result<Option<i64>> {
     match parse_integer(text).ok_or(Error::NOT_INTEGER)? {
         ..0 => Err(INVALID_TTL),
         0 => Ok(None),
         ttl_ms if is_absolute => Ok(Some(ttl_ms)),
-        ttl_ms => Ok(Some(ttl_ms.saturating_add(now_ms))),
+        ttl_ms => Ok(Some(ttl_ms.wrapping_add(now_ms))),
     }
 }
 

@@ -76,6 +76,11 @@ impl Error {
         Self::user(format!("ERR unknown subcommand '{name}'. Try {container} HELP."))
     }
 
+    /// An option that does not exist, for commands that name it.
+    pub fn unsupported_option(word: &[u8]) -> Self {
+        Self::user(format!("ERR Unsupported option {}", printable(word, word.len())))
+    }
+
     /// Too few or too many arguments for `name`, which is `container|subcommand` for a subcommand.
     pub fn wrong_arity(name: &str) -> Self {
         Self::user(format!("ERR wrong number of arguments for '{name}' command"))
@@ -95,9 +100,11 @@ impl Error {
     }
 }
 
-/// At most `bytes_max` bytes of what a client sent, as text for an error.
+/// At most `bytes_max` bytes of what a client sent, as text for an error. As in Redis, whose errors are C strings, it
+/// ends before a zero byte.
 fn printable(bytes: &[u8], bytes_max: usize) -> String {
-    String::from_utf8_lossy(bytes.get(..bytes_max).unwrap_or(bytes)).into_owned()
+    let shown = bytes.get(..bytes_max).unwrap_or(bytes).split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(shown).into_owned()
 }
 
 /// What a client is told when the store fails. The code says what it can do: TRYAGAIN, MISCONF (an operator must

@@ -47,7 +47,7 @@ fn parse_condition(mut args: Args<'_>) -> Result<Condition> {
         } else if args.take("lt") {
             condition.if_earlier = true;
         } else {
-            return Err(Error::user(format!("ERR Unsupported option {}", String::from_utf8_lossy(word))));
+            return Err(Error::unsupported_option(word));
         }
     }
     let Condition { if_none, if_some, if_later, if_earlier } = condition;
