@@ -88,31 +88,31 @@ impl Unit<'_> {
     /// than those that stand close together. O(1), except where nearly all keys have expired and await collection.
     pub async fn random_name(&mut self, db: u8) -> Result<Option<Bytes>> {
         self.ready_to_read().await?;
-        let start = if self.keyspace().capabilities().range_partitioned {
+        let drawn = if self.keyspace().capabilities().range_partitioned {
             let slot = self.keyspace().random().below(u64::from(SLOTS)) as u16;
-            Some([&[AT_SLOT], &slot.to_be_bytes()[..]].concat().into())
+            let position = [&[AT_SLOT], &slot.to_be_bytes()[..]].concat();
+            self.choose_from(db, Some(position.into())).await?
         } else {
             let neighbours = self.neighbours_of_random_place(db).await?;
-            if let Some(name) = self.choose(neighbours) {
-                return Ok(Some(name));
-            }
-            None
+            self.choose(neighbours)
         };
-        for start in [start, None] {
-            let mut position: Option<Bytes> = start;
-            loop {
-                let page = self.names(db, position.as_deref(), NEIGHBOURS).await?;
-                if let Some(name) = self.choose(page.keys) {
-                    return Ok(Some(name));
-                }
-                position = page.next;
-                if position.is_none() {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
+        match drawn {
+            Some(name) => Ok(Some(name)),
+            None => self.choose_from(db, None).await,
         }
-        Ok(None)
+    }
+
+    /// One of the keys on the first page from `position` on that has any.
+    async fn choose_from(&mut self, db: u8, mut position: Option<Bytes>) -> Result<Option<Bytes>> {
+        loop {
+            let page = self.names(db, position.as_deref(), NEIGHBOURS).await?;
+            let chosen = self.choose(page.keys);
+            if chosen.is_some() || page.next.is_none() {
+                return Ok(chosen);
+            }
+            position = page.next;
+            tokio::task::yield_now().await;
+        }
     }
 
     fn choose(&self, keys: Vec<(Bytes, Metadata)>) -> Option<Bytes> {
