@@ -27,3 +27,4 @@ pub mod resp;
 pub mod server;
 pub mod telemetry;
 pub mod types;
+pub mod version;

@@ -28,6 +28,11 @@ impl Step {
         }
     }
 
+    /// The name of the command, if it is to be carried out.
+    pub fn name(&self) -> Option<&'static str> {
+        self.command().map(|(entry, _)| entry.name.as_str())
+    }
+
     /// True if the step may write to the store.
     pub fn may_write(&self) -> bool {
         self.command().is_some_and(|(entry, _)| entry.command.may_write())
@@ -166,9 +171,12 @@ async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> R
 
 /// Runs one command of a unit. Only a failure of the store, which is the failure of the whole unit, is an error.
 async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes]) -> Result<Reply> {
-    let Run::Handler(handler) = entry.command.run else {
-        return Ok(Error::unknown_command(args.first().map_or(&[], |name| name), &[]).into_reply());
+    let handler = match entry.command.run {
+        Run::Handler(handler) => Some(handler),
+        Run::Subcommands(_) => entry.command.bare,
+        Run::Transaction => None,
     };
+    let Some(handler) = handler else { return Ok(Error::wrong_arity(&entry.name).into_reply()) };
     let words = 1 + usize::from(entry.name.len() > entry.command.name.len());
     let began = Instant::now();
     context.unit.begin_command();

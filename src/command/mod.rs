@@ -4,7 +4,11 @@
 //! and the COMMAND command all derive from the row.
 
 mod args;
+mod client;
+mod config;
+mod connection;
 mod context;
+mod databases;
 mod dump;
 mod error;
 mod execute;
@@ -13,9 +17,13 @@ mod gateway;
 mod generic;
 pub mod glob;
 mod hashes;
+mod help;
+mod info;
+mod introspection;
 mod key_spec;
 mod object;
 mod scan;
+mod server;
 mod session;
 mod sets;
 mod sort;
@@ -23,6 +31,7 @@ mod statistics;
 mod strings;
 mod table;
 mod transactions;
+mod unsupported;
 
 pub use args::Args;
 pub use context::Context;

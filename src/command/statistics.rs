@@ -1,7 +1,10 @@
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::{Entry, Table};
 
@@ -28,6 +31,10 @@ pub struct Statistics {
     /// Units that were run again after a conflict.
     pub unit_conflicts: Counter,
     commands: Vec<CommandStatistics>,
+    /// The most memory that the process was seen to hold.
+    memory_peak: AtomicU64,
+    /// Errors by their code.
+    errors: Mutex<BTreeMap<String, u64>>,
 }
 
 /// What was counted for one command.
@@ -78,6 +85,8 @@ impl Statistics {
             commands_processed: Counter::default(),
             units_committed: Counter::default(),
             unit_conflicts: Counter::default(),
+            memory_peak: AtomicU64::default(),
+            errors: Mutex::default(),
             commands: Table::get().entries().iter().map(|_| CommandStatistics::default()).collect(),
         }
     }
@@ -103,6 +112,31 @@ impl Statistics {
         }
     }
 
+    /// Counts an error that a client was told; `text` begins with its code.
+    pub fn told_error(&self, text: &str) {
+        /// Codes that are told apart. There are about twenty; more can only come from a mistake of ours.
+        const CODES_MAX: usize = 128;
+
+        self.error_replies.add(1);
+        let code = text.split(' ').next().unwrap_or_default();
+        let mut errors = self.errors.lock();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+        } else if errors.len() < CODES_MAX {
+            errors.insert(code.to_owned(), 1);
+        }
+    }
+
+    /// Notes how much memory the process holds. Returns the most that was noted.
+    pub fn note_memory(&self, bytes: u64) -> u64 {
+        self.memory_peak.fetch_max(bytes, Ordering::Relaxed).max(bytes)
+    }
+
+    /// How often each error was told, by code.
+    pub fn errors(&self) -> BTreeMap<String, u64> {
+        self.errors.lock().clone()
+    }
+
     /// Forgets everything: CONFIG RESETSTAT.
     pub fn reset(&self) {
         let counters = [
@@ -122,6 +156,7 @@ impl Statistics {
             .iter()
             .flat_map(|command| [&command.calls, &command.microseconds, &command.rejected, &command.failed]);
         counters.into_iter().chain(of_commands).for_each(Counter::reset);
+        self.errors.lock().clear();
     }
 }
 

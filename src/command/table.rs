@@ -4,8 +4,8 @@ use bitflags::bitflags;
 use bytes::Bytes;
 
 use super::{
-    Args, Context, Error, KeySpec, Result, dump, expire, generic, hashes, object, scan, sets, sort, strings,
-    transactions,
+    Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
+    introspection, object, scan, server, sets, sort, strings, transactions, unsupported,
 };
 use crate::resp::Reply;
 
@@ -38,6 +38,8 @@ pub struct Command {
     pub keys: &'static [KeySpec],
     /// What carries it out.
     pub run: Run,
+    /// What carries out a container that is called without a subcommand; most are not to be.
+    pub bare: Option<Handler>,
     /// One line for COMMAND DOCS.
     pub summary: &'static str,
     /// The Redis version that brought it.
@@ -54,12 +56,17 @@ impl Command {
 
     /// A row for a command that is carried out in a way of its own.
     pub const fn with(name: &'static str, arity: i32, flags: Flags, run: Run) -> Self {
-        Self { name, arity, flags, keys: &[], run, summary: "", since: "", complexity: "" }
+        Self { name, arity, flags, keys: &[], run, bare: None, summary: "", since: "", complexity: "" }
     }
 
     /// The same row with keys.
     pub const fn keys(self, keys: &'static [KeySpec]) -> Self {
         Self { keys, ..self }
+    }
+
+    /// The same row for a container that may be called without a subcommand.
+    pub const fn bare(self, handler: Handler) -> Self {
+        Self { bare: Some(handler), ..self }
     }
 
     /// The same row with what COMMAND DOCS tells.
@@ -187,6 +194,14 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Hash, commands: hashes::COMMANDS },
     Family { group: Group::Set, commands: sets::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },
+    Family { group: Group::Connection, commands: connection::COMMANDS },
+    Family { group: Group::Connection, commands: client::COMMANDS },
+    Family { group: Group::Server, commands: introspection::COMMANDS },
+    Family { group: Group::Server, commands: config::COMMANDS },
+    Family { group: Group::Server, commands: databases::COMMANDS },
+    Family { group: Group::Server, commands: info::COMMANDS },
+    Family { group: Group::Server, commands: server::COMMANDS },
+    Family { group: Group::Server, commands: unsupported::COMMANDS },
 ];
 
 /// A command as the table knows it.

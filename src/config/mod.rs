@@ -100,6 +100,17 @@ pub enum Backend {
     Memory,
 }
 
+impl Backend {
+    /// Its name, as it is configured.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => "rocksdb",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// The embedded store.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]

@@ -55,6 +55,9 @@ impl Pipeline {
             return false;
         }
         let writes = self.steps.iter().any(Step::may_write);
+        if let Some(name) = self.steps.last().and_then(Step::name) {
+            self.session.client.update(|identity| identity.last_command = name);
+        }
         self.gateway.pause.wait(writes).await;
         let replies = match self.steps.as_slice() {
             [Step::Run(entry, _)] if matches!(entry.command.run, Run::Transaction) => {
@@ -162,8 +165,8 @@ impl Pipeline {
     }
 
     fn send(&mut self, reply: Reply, output: &mut BytesMut) {
-        if matches!(reply, Reply::Error(_)) {
-            self.gateway.statistics.error_replies.add(1);
+        if let Reply::Error(text) = &reply {
+            self.gateway.statistics.told_error(text);
         }
         let reply = self.session.reply_mode.filter(reply);
         writer::write(&reply, self.session.protocol, output);

@@ -4,6 +4,7 @@ mod copy;
 mod dump;
 mod encoding;
 mod expiry;
+mod size;
 mod sort;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ pub use copy::{copy, move_to};
 pub use dump::{restore, value};
 pub use encoding::encoding;
 pub use expiry::{Condition, expire, expires_at, persist};
+pub use size::stored_bytes;
 pub use sort::{By, Pattern, SortOptions, sort, store_list};
 
 use super::{Error, Result};
