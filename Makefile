@@ -1,0 +1,43 @@
+# Respgate: everything a newcomer needs. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+# One profile, and the whole workspace at once: RocksDB's C++ takes some twenty minutes to compile, and cargo would
+# compile it again for another profile or another choice of features.
+CARGO_FLAGS := --release --workspace --locked
+BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
+
+.PHONY: help run build test lint clients bench bench-quick clean
+
+help: ## List the targets.
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: build ## Build a release and serve on 127.0.0.1:6379, data in ./data.
+	@echo "respgate: serving on 127.0.0.1:6379, data in ./data (stop with Ctrl-C)"
+	exec $(BINARY)
+
+build: ## Install what is missing and build a release.
+	@.ci/setup build
+	cargo build $(CARGO_FLAGS)
+
+test: ## Install what is missing and run every test.
+	@.ci/setup test
+	cargo build $(CARGO_FLAGS)
+	cargo test $(CARGO_FLAGS) --quiet
+	tests/clients/run.sh "$(BINARY)"
+
+lint: ## Check the format and the lints.
+	@.ci/setup build
+	cargo fmt --all --check
+	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+
+bench: build ## Compare with Redis, and with the store alone (about half an hour).
+	@.ci/setup test
+	$${CARGO_TARGET_DIR:-target}/release/respgate-bench --respgate $(BINARY)
+
+bench-quick: build ## The same with fewer turns and requests (a few minutes).
+	@.ci/setup test
+	$${CARGO_TARGET_DIR:-target}/release/respgate-bench --respgate $(BINARY) ratio --turns 1 --requests 100000

@@ -1,0 +1,56 @@
+//! Respgate beside Redis, in one run on one machine.
+//!
+//! Absolute speeds depend on the machine and on what else it does; ratios of two servers that take turns do so much
+//! less. Every figure that this program prints is therefore measured in turns, and the spread is printed with it.
+
+mod engine;
+mod idle;
+mod memory;
+mod ratio;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Compares Respgate with Redis and with the store under it.
+#[derive(Parser)]
+struct Arguments {
+    /// The gateway to measure.
+    #[arg(long, default_value = "target/release/respgate", global = true)]
+    respgate: PathBuf,
+    /// Redis.
+    #[arg(long, default_value = "redis-server", global = true)]
+    redis: PathBuf,
+    /// Without one, everything but `memory` is measured.
+    #[command(subcommand)]
+    measure: Option<Measure>,
+}
+
+#[derive(Subcommand)]
+enum Measure {
+    /// Operations per second of both servers, and their ratio.
+    Ratio(ratio::Options),
+    /// Puts and gets straight on the store, without a server.
+    Engine(engine::Options),
+    /// What idle connections cost, in memory and in speed.
+    Idle(idle::Options),
+    /// How much memory the gateway takes while much is written.
+    Memory(memory::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let servers = server::Programs { respgate: arguments.respgate, redis: arguments.redis };
+    match arguments.measure {
+        Some(Measure::Ratio(options)) => ratio::run(&servers, &options),
+        Some(Measure::Engine(options)) => engine::run(&options),
+        Some(Measure::Idle(options)) => idle::run(&servers, &options),
+        Some(Measure::Memory(options)) => memory::run(&servers, &options),
+        None => {
+            ratio::run(&servers, &ratio::Options::default())?;
+            engine::run(&engine::Options::default())?;
+            idle::run(&servers, &idle::Options::default())
+        }
+    }
+}
