@@ -63,35 +63,44 @@ impl View {
         Ok(found.as_ref().map(copy))
     }
 
-    /// Puts the value of each key into its slot of `values`, and returns the slots whose keys `options` cannot reach.
-    fn multi_get<'a>(
-        &self,
-        keys: impl Iterator<Item = (usize, &'a Bytes)> + Clone,
-        options: &ReadOptions,
-        values: &mut [Option<Bytes>],
-    ) -> Outcome<Vec<usize>> {
-        let engine = self.engine();
+    /// The values of those keys that memory tells of, and the slots of the others.
+    ///
+    /// One lookup a key: RocksDB's batched lookup, asked to stay in memory, gives empty values for some of the keys
+    /// that are not there (seen with 11.8).
+    fn multi_get_in_memory(&self, keys: &[Bytes]) -> Outcome<(Vec<Option<Bytes>>, Vec<usize>)> {
+        let mut values = Vec::with_capacity(keys.len());
         let mut unreached = Vec::new();
+        for (slot, key) in keys.iter().enumerate() {
+            values.push(match self.get(key, &self.memory_reads) {
+                Err(error) if is_incomplete(&error) => {
+                    unreached.push(slot);
+                    None
+                }
+                found => found?,
+            });
+        }
+        Ok((values, unreached))
+    }
+
+    /// Puts the value of each key into its slot of `values`, from disk if need be.
+    fn multi_get_from_disk(&self, wanted: &[(usize, Bytes)], values: &mut [Option<Bytes>]) -> Outcome<()> {
+        let engine = self.engine();
+        let options = self.disk_reads();
         for family in Family::ALL {
-            let (slots, keys): (Vec<_>, Vec<_>) = keys.clone().filter(|(_, key)| Family::of(key) == family).unzip();
+            let of_family = wanted.iter().filter(|(_, key)| Family::of(key) == family);
+            let (slots, keys): (Vec<_>, Vec<_>) = of_family.map(|(slot, key)| (*slot, key)).unzip();
             if keys.is_empty() {
                 continue;
             }
             let sorted = false;
-            let found = engine.db().batched_multi_get_cf_opt(engine.handle(family), keys, sorted, options);
+            let found = engine.db().batched_multi_get_cf_opt(engine.handle(family), keys, sorted, &options);
             for (slot, found) in slots.into_iter().zip(found) {
-                match found {
-                    Ok(found) => {
-                        if let Some(value) = values.get_mut(slot) {
-                            *value = found.as_ref().map(copy);
-                        }
-                    }
-                    Err(error) if is_incomplete(&error) => unreached.push(slot),
-                    Err(error) => return Err(error),
+                if let Some(value) = values.get_mut(slot) {
+                    *value = found?.as_ref().map(copy);
                 }
             }
         }
-        Ok(unreached)
+        Ok(())
     }
 
     /// Adds to `pairs` those that follow them in `scan`, and says whether the scan is finished. It is not if
@@ -217,12 +226,10 @@ impl Snapshot for RocksdbSnapshot {
 
     async fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
         self.view.engine().check_open()?;
-        let mut values = vec![None; keys.len()];
-        let unreached = if keys.len() <= INLINE_KEYS_MAX {
-            let reached = self.view.multi_get(keys.iter().enumerate(), &self.view.memory_reads, &mut values);
-            reached.map_err(error::of_read)?
+        let (mut values, unreached) = if keys.len() <= INLINE_KEYS_MAX {
+            self.view.multi_get_in_memory(keys).map_err(error::of_read)?
         } else {
-            (0..keys.len()).collect()
+            (vec![None; keys.len()], (0..keys.len()).collect())
         };
         if unreached.is_empty() {
             return Ok(values);
@@ -230,8 +237,7 @@ impl Snapshot for RocksdbSnapshot {
         let wanted: Vec<_> = unreached.into_iter().filter_map(|slot| Some((slot, keys.get(slot)?.clone()))).collect();
         let view = Arc::clone(&self.view);
         blocking(move || {
-            let wanted = wanted.iter().map(|(slot, key)| (*slot, key));
-            view.multi_get(wanted, &view.disk_reads(), &mut values).map_err(error::of_read)?;
+            view.multi_get_from_disk(&wanted, &mut values).map_err(error::of_read)?;
             Ok(values)
         })
         .await

@@ -120,6 +120,28 @@ async fn data_larger_than_memory_is_read_from_disk() {
     assert!(figure(&*store, "block_cache_bytes").await <= 6 << 20);
 }
 
+/// RocksDB's batched lookup gave empty values for keys whose blocks were not in the cache, when it was asked to stay in
+/// memory and other keys of the batch were there.
+#[tokio::test]
+async fn values_that_are_partly_in_memory_are_all_found() {
+    const KEYS: u64 = 50_000;
+
+    let dir = TempDir::new().unwrap();
+    let store = open(&small(dir.path()));
+    let key = |number: u64| Bytes::from(format!("m#{number:08}"));
+    for first in (0..KEYS).step_by(500) {
+        commit(&*store, put((first..first + 500).map(|number| (key(number), noise(number, 200))))).await;
+    }
+    for round in 0..500_u64 {
+        let numbers: Vec<u64> = (1..=16).map(|step| (round * 7_919 + step * step * 3_001) % KEYS).collect();
+        let keys: Vec<Bytes> = numbers.iter().copied().map(key).collect();
+        let values = store.snapshot().await.unwrap().multi_get(&keys).await.unwrap();
+        for (number, value) in numbers.into_iter().zip(values) {
+            assert!(value == Some(noise(number, 200)), "round {round}, key {number}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_directory_is_free_again_after_close() {
     let dir = TempDir::new().unwrap();
