@@ -26,6 +26,12 @@ impl<'a> Args<'a> {
         self.all.get(self.position..).unwrap_or_default()
     }
 
+    /// The same arguments but for the last one.
+    pub fn without_last(self) -> Self {
+        let all = self.all.split_last().map_or(self.all, |(_, rest)| rest);
+        Self { all, ..self }
+    }
+
     /// How many arguments are left.
     pub fn len(&self) -> usize {
         self.all.len().saturating_sub(self.position)

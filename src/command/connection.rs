@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use subtle::ConstantTimeEq;
 
-use super::{Args, Command, Context, Error, Flags, Gateway, Result};
+use super::{Args, Command, Context, Error, Flags, Gateway, Result, generic::next_db};
 use crate::{
     resp::{Protocol, Reply, integer::parse_integer},
     version::REDIS_VERSION,
@@ -139,16 +139,8 @@ async fn reset(context: &mut Context<'_>) -> Result<Reply> {
 
 /// `SELECT index`
 async fn select(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
-    let index = parse_integer(args.next_value()?).filter(|index| i32::try_from(*index).is_ok());
-    let index = index.ok_or(Error::text("ERR value is not an integer or out of range"))?;
-    context.session.db = database(context.gateway, index)?;
+    context.session.db = next_db(context, &mut args)?;
     Ok(Reply::OK)
-}
-
-/// The database with this number.
-pub(super) fn database(gateway: &Gateway, index: i64) -> Result<u8> {
-    let db = u8::try_from(index).ok().filter(|db| *db < gateway.settings().server.databases);
-    db.ok_or(Error::DB_OUT_OF_RANGE)
 }
 
 const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);

@@ -2,7 +2,7 @@
 
 use respgate_backend_api::Direction;
 
-use super::{Args, Command, Context, Error, Flags, Result, connection::database};
+use super::{Args, Command, Context, Error, Flags, Result};
 use crate::{
     encoding::Metadata,
     resp::{Reply, integer::parse_integer},
@@ -83,7 +83,8 @@ async fn swapdb(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> 
     };
     let first = index("ERR invalid first DB index")?;
     let second = index("ERR invalid second DB index")?;
-    let (first, second) = (database(context.gateway, first)?, database(context.gateway, second)?);
+    let database = |index| u8::try_from(index).map_err(|_| Error::DB_OUT_OF_RANGE);
+    let (first, second) = (database(first)?, database(second)?);
     context.unit.swap_databases(first, second)?;
     Ok(Reply::OK)
 }

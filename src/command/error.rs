@@ -135,6 +135,7 @@ impl From<types::Error> for Error {
             types::Error::Overflow => Self::OVERFLOW,
             types::Error::NotFinite => Self::NOT_FINITE,
             types::Error::StringTooLong => Self::STRING_TOO_LONG,
+            types::Error::IndexOutOfRange => Self::INDEX_OUT_OF_RANGE,
             types::Error::NoSuchKey => Self::NO_SUCH_KEY,
             types::Error::Keyspace(error) => error.into(),
         }

@@ -103,7 +103,7 @@ async fn kind(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
 }
 
 /// The next argument as the number of a database that exists.
-fn next_db(context: &Context<'_>, args: &mut Args<'_>) -> Result<u8> {
+pub(super) fn next_db(context: &Context<'_>, args: &mut Args<'_>) -> Result<u8> {
     const OUT_OF_RANGE: Error = Error::text("ERR value is out of range, value must between -2147483648 and 2147483647");
 
     let number = args.next_integer()?;

@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 
-use super::{Access, Args, Command, Context, Error, Flags, KeySpec, Result};
+use super::{
+    Access, Args, Command, Context, Error, Flags, KeySpec, Result,
+    sample::next_sample,
+    scan::{self, ScanOptions},
+};
 use crate::{
-    resp::{Reply, integer::parse_integer},
-    types::{self, hash},
+    resp::{Protocol, Reply, integer::parse_integer},
+    types::{self, LongDouble, Sample, hash},
 };
 
 /// `HSET key field value [field value ...]`
@@ -116,6 +120,70 @@ async fn hincrby(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
     Ok(Reply::Int(sum))
 }
 
+/// `HINCRBYFLOAT key field increment`
+async fn hincrbyfloat(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let field = args.next_value()?;
+    let increment = LongDouble::parse(args.next_value()?).ok_or(Error::NOT_FLOAT)?;
+    if increment.checked_add(LongDouble::ZERO).is_none() {
+        return Err(Error::text("ERR value is NaN or Infinity"));
+    }
+    let sum = hash::update(&mut context.unit, &key, field, |value| {
+        let value = value.map_or(Some(LongDouble::ZERO), |value| LongDouble::parse(value));
+        let sum = value.ok_or(types::Error::NotFloat)?.checked_add(increment).ok_or(types::Error::NotFinite)?;
+        Ok(Bytes::from(sum.to_string()))
+    })
+    .await
+    .map_err(|error| match error {
+        types::Error::NotFloat => Error::text("ERR hash value is not a float"),
+        error => error.into(),
+    })?;
+    Ok(Reply::Bulk(sum))
+}
+
+/// `HRANDFIELD key [count [WITHVALUES]]`
+async fn hrandfield(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    if args.is_empty() {
+        let chosen = hash::sample(&mut context.unit, &key, Sample::Distinct(1)).await?;
+        return Ok(chosen.into_iter().flatten().next().map_or(Reply::Null, |(field, _)| Reply::Bulk(field)));
+    }
+    let sample = next_sample(&mut args)?;
+    let with_values = !args.is_empty();
+    if with_values && !(args.take("WITHVALUES") && args.is_empty()) {
+        return Err(Error::SYNTAX);
+    }
+    let chosen = hash::sample(&mut context.unit, &key, sample).await?.unwrap_or_default();
+    if !with_values {
+        return Ok(Reply::bulks(chosen.into_iter().map(|(field, _)| field)));
+    }
+    Ok(Reply::Array(match context.session.protocol {
+        Protocol::Resp2 => {
+            chosen.into_iter().flat_map(|(field, value)| [Reply::Bulk(field), Reply::Bulk(value)]).collect()
+        }
+        Protocol::Resp3 => chosen.into_iter().map(|(field, value)| Reply::bulks([field, value])).collect(),
+    }))
+}
+
+/// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
+async fn hscan(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let cursor = scan::parse_cursor(args.next_value()?)?;
+    let (options, no_values) = match args.rest().split_last() {
+        Some((last, _)) if last.eq_ignore_ascii_case(b"NOVALUES") => (args.without_last(), true),
+        _ => (args, false),
+    };
+    let options = ScanOptions::parse(options, false)?;
+    let position = scan::position(context, cursor).await?;
+    let (pairs, next) = hash::page(&mut context.unit, &key, position.as_ref(), options.count).await?;
+    let selected = pairs.into_iter().filter(|(field, _)| options.selects(field));
+    let found = match no_values {
+        true => selected.map(|(field, _)| Reply::Bulk(field)).collect(),
+        false => selected.flat_map(|(field, value)| [Reply::Bulk(field), Reply::Bulk(value)]).collect(),
+    };
+    scan::reply(context, next, found).await
+}
+
 const READ: Flags = Flags::READONLY;
 const READ_FAST: Flags = Flags::READONLY.union(Flags::FAST);
 const WRITE_FAST: Flags = Flags::WRITE.union(Flags::FAST);
@@ -150,6 +218,14 @@ pub(super) const COMMANDS: &[Command] = &[
             "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't \
              exist.",
         ),
+    Command::new("hincrbyfloat", 4, GROW_FAST, |context, args| Box::pin(hincrbyfloat(context, args)))
+        .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::UPDATE))])
+        .doc(
+            "2.6.0",
+            "O(1)",
+            "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't \
+             exist.",
+        ),
     Command::new("hkeys", 2, READ, |context, args| Box::pin(hkeys(context, args)))
         .keys(READS)
         .doc("2.0.0", "O(N) where N is the size of the hash.", "Returns all fields in a hash."),
@@ -166,6 +242,14 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("hmset", -4, GROW_FAST, |context, args| Box::pin(hmset(context, args)))
         .keys(UPDATES)
         .doc("2.0.0", "O(N) where N is the number of fields being set.", "Sets the values of multiple fields."),
+    Command::new("hrandfield", -2, READ, |context, args| Box::pin(hrandfield(context, args)))
+        .keys(READS)
+        .doc("6.2.0", "O(N) where N is the size of the hash.", "Returns one or more random fields from a hash."),
+    Command::new("hscan", -3, READ, |context, args| Box::pin(hscan(context, args))).keys(READS).doc(
+        "2.8.0",
+        "O(1) for every call. O(N) for a complete iteration.",
+        "Iterates over fields and values of a hash.",
+    ),
     Command::new("hset", -4, GROW_FAST, |context, args| Box::pin(hset(context, args)))
         .keys(UPDATES)
         .doc(

@@ -302,12 +302,12 @@ const SUBCOMMANDS: &[Command] = &[
         "O(N) where N is the number of commands to look up",
         "Returns documentary information about one, multiple or all commands.",
     ),
-    Command::new("getkeys", -3, ANYTIME, |_, args| Box::pin(getkeys(args))).doc(
+    Command::new("getkeys", -4, ANYTIME, |_, args| Box::pin(getkeys(args))).doc(
         "2.8.13",
         "O(N) where N is the number of arguments to the command",
         "Extracts the key names from an arbitrary command.",
     ),
-    Command::new("getkeysandflags", -3, ANYTIME, |_, args| Box::pin(getkeysandflags(args))).doc(
+    Command::new("getkeysandflags", -4, ANYTIME, |_, args| Box::pin(getkeysandflags(args))).doc(
         "7.0.0",
         "O(N) where N is the number of arguments to the command",
         "Extracts the key names and access flags for an arbitrary command.",

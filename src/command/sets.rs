@@ -4,8 +4,16 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Access, Args, Command, Context, Error, Flags, KeySpec, Result};
-use crate::{keyspace::Key, resp::Reply, types::set};
+use super::{
+    Access, Args, Command, Context, Error, Flags, KeySpec, Result,
+    sample::next_sample,
+    scan::{self, ScanOptions},
+};
+use crate::{
+    keyspace::Key,
+    resp::Reply,
+    types::{Sample, set},
+};
 
 /// `SADD key member [member ...]`
 async fn sadd(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
@@ -50,6 +58,42 @@ async fn smove(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let (from, to) = (context.key(args.next_value()?), context.key(args.next_value()?));
     let moved = set::move_member(&mut context.unit, &from, &to, args.next_value()?).await?;
     Ok(Reply::Int(i64::from(moved)))
+}
+
+/// `SPOP key [count]`
+async fn spop(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    if args.is_empty() {
+        let popped = set::pop(&mut context.unit, &key, 1).await?;
+        return Ok(popped.into_iter().flatten().next().into());
+    }
+    let count = args.next_integer().ok().and_then(|count| usize::try_from(count).ok()).ok_or(Error::NOT_POSITIVE)?;
+    args.finish()?;
+    let popped = set::pop(&mut context.unit, &key, count).await?.unwrap_or_default();
+    Ok(Reply::Set(popped.into_iter().map(Reply::Bulk).collect()))
+}
+
+/// `SRANDMEMBER key [count]`
+async fn srandmember(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    if args.is_empty() {
+        let chosen = set::sample(&mut context.unit, &key, Sample::Distinct(1)).await?;
+        return Ok(chosen.into_iter().flatten().next().into());
+    }
+    let sample = next_sample(&mut args)?;
+    args.finish()?;
+    Ok(Reply::bulks(set::sample(&mut context.unit, &key, sample).await?.unwrap_or_default()))
+}
+
+/// `SSCAN key cursor [MATCH pattern] [COUNT count]`
+async fn sscan(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
+    let key = context.key(args.next_value()?);
+    let cursor = scan::parse_cursor(args.next_value()?)?;
+    let options = ScanOptions::parse(args, false)?;
+    let position = scan::position(context, cursor).await?;
+    let (members, next) = set::page(&mut context.unit, &key, position.as_ref(), options.count).await?;
+    let found = members.into_iter().filter(|member| options.selects(member)).map(Reply::Bulk).collect();
+    scan::reply(context, next, found).await
 }
 
 /// What SINTER, SUNION and SDIFF, and their STORE forms, make of several sets.
@@ -193,6 +237,19 @@ pub(super) const COMMANDS: &[Command] = &[
             KeySpec::at(2, Access::RW.union(Access::INSERT)),
         ])
         .doc("1.0.0", "O(1)", "Moves a member from one set to another."),
+    Command::new("spop", -2, WRITE_FAST, |context, args| Box::pin(spop(context, args)))
+        .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::DELETE))])
+        .doc(
+            "1.0.0",
+            "O(N) where N is the size of the set.",
+            "Returns one or more random members from a set after removing them. Deletes the set if the last member was \
+             popped.",
+        ),
+    Command::new("srandmember", -2, READ, |context, args| Box::pin(srandmember(context, args))).keys(READS).doc(
+        "1.0.0",
+        "O(N) where N is the size of the set.",
+        "Get one or multiple random members from a set",
+    ),
     Command::new("srem", -3, WRITE_FAST, |context, args| Box::pin(srem(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::DELETE))])
         .doc(
@@ -200,6 +257,11 @@ pub(super) const COMMANDS: &[Command] = &[
             "O(N) where N is the number of members to be removed.",
             "Removes one or more members from a set. Deletes the set if the last member was removed.",
         ),
+    Command::new("sscan", -3, READ, |context, args| Box::pin(sscan(context, args))).keys(READS).doc(
+        "2.8.0",
+        "O(1) for every call. O(N) for a complete iteration.",
+        "Iterates over members of a set.",
+    ),
     Command::new("sunion", -2, READ, |context, args| Box::pin(Algebra::Union.show(context, args)))
         .keys(READS_ALL)
         .doc(

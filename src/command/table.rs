@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::{
     Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
-    introspection, object, scan, server, sets, sort, strings, transactions, unsupported,
+    introspection, lists, object, scan, server, sets, sort, strings, transactions, unsupported,
 };
 use crate::resp::Reply;
 
@@ -192,6 +192,7 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Generic, commands: sort::COMMANDS },
     Family { group: Group::String, commands: strings::COMMANDS },
     Family { group: Group::Hash, commands: hashes::COMMANDS },
+    Family { group: Group::List, commands: lists::COMMANDS },
     Family { group: Group::Set, commands: sets::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },
     Family { group: Group::Connection, commands: connection::COMMANDS },

@@ -20,7 +20,7 @@ pub(super) struct Pipeline {
     steps: Vec<Step>,
     /// A request that must run alone, after `steps`.
     alone: Option<Step>,
-    /// The requests could not be made out any more: the connection closes after the replies.
+    /// What else the client sends is not looked at: the connection closes after the replies.
     is_broken: bool,
 }
 
@@ -92,7 +92,9 @@ impl Pipeline {
     fn gather(&mut self, input: &mut BytesMut) {
         let bounds = self.gateway.settings();
         let mut bytes = 0;
-        while self.steps.len() < bounds.unit.pipeline_commands_max && bytes < bounds.unit.pipeline_bytes_max.as_usize()
+        while !self.is_broken
+            && self.steps.len() < bounds.unit.pipeline_commands_max
+            && bytes < bounds.unit.pipeline_bytes_max.as_usize()
         {
             self.scanner.set_authenticated(self.session.authenticated);
             match self.scanner.next(input) {
@@ -123,6 +125,11 @@ impl Pipeline {
 
     /// Decides what becomes of a request: it is run, queued, or refused.
     fn admit(&mut self, request: Request) -> Step {
+        if request.args.first().is_some_and(|name| is_http(name)) {
+            tracing::warn!("a client speaks HTTP, perhaps on behalf of a web page: hung up");
+            self.is_broken = true;
+            return Step::Answer(Reply::None);
+        }
         let entry = match Table::get().resolve(&request.args) {
             Ok(entry) => entry,
             Err(error) if request.args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) => {
@@ -185,4 +192,10 @@ impl Pipeline {
             identity.output_bytes = output.len();
         });
     }
+}
+
+/// True for the words by which HTTP requests begin or go on. A browser can be made to send Redis commands in the body of
+/// a request; it cannot help sending these before them.
+fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }

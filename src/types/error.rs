@@ -28,6 +28,10 @@ pub enum Error {
     #[error("string too long")]
     StringTooLong,
 
+    /// There is no element with this index.
+    #[error("index out of range")]
+    IndexOutOfRange,
+
     /// The key does not exist, where it must.
     #[error("no such key")]
     NoSuchKey,

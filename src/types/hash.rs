@@ -10,7 +10,7 @@ use respgate_backend_api::Direction;
 
 use super::{
     Result,
-    collection::{Open, walk},
+    collection::{Open, Sample, walk},
 };
 use crate::{
     encoding::{Body, Type},
@@ -125,6 +125,28 @@ pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Vec<Pair>> {
     })
     .await?;
     Ok(pairs)
+}
+
+/// Fields after `position` in the order of fields, at most `limit`, with their values; and the last of them unless there
+/// are no more.
+pub async fn page(
+    unit: &mut Unit<'_>,
+    key: &Key,
+    position: Option<&Bytes>,
+    limit: usize,
+) -> Result<(Vec<Pair>, Option<Bytes>)> {
+    match find(unit, key).await? {
+        Some(hash) => hash.page(unit, position, limit).await,
+        None => Ok((Vec::new(), None)),
+    }
+}
+
+/// Fields chosen at random, all with the same chance, with their values; `None` if there is no such hash.
+pub async fn sample(unit: &mut Unit<'_>, key: &Key, sample: Sample) -> Result<Option<Vec<Pair>>> {
+    match find(unit, key).await? {
+        Some(hash) => Ok(Some(hash.sample(unit, sample).await?)),
+        None => Ok(None),
+    }
 }
 
 async fn find<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Option<Open<'k>>> {

@@ -6,9 +6,11 @@ mod collection;
 mod error;
 pub mod hash;
 pub mod key;
+pub mod list;
 mod long_double;
 pub mod set;
 pub mod string;
 
+pub use collection::Sample;
 pub use error::{Error, Result};
 pub use long_double::LongDouble;

@@ -12,7 +12,7 @@ use respgate_backend_api::Direction;
 
 use super::{
     Result,
-    collection::{Open, walk},
+    collection::{Open, Sample, walk},
 };
 use crate::{
     encoding::{Body, Type},
@@ -121,6 +121,32 @@ pub async fn replace(unit: &mut Unit<'_>, key: &Key, members: impl IntoIterator<
     }
     set.settle(unit, added, 0).await?;
     Ok(added)
+}
+
+/// Members after `position` in the order of bytes, at most `limit`; and the last of them unless there are no more.
+pub async fn page(
+    unit: &mut Unit<'_>,
+    key: &Key,
+    position: Option<&Bytes>,
+    limit: usize,
+) -> Result<(Vec<Bytes>, Option<Bytes>)> {
+    let Some(set) = find(unit, key).await? else { return Ok((Vec::new(), None)) };
+    let (members, next) = set.page(unit, position, limit).await?;
+    Ok((members.into_iter().map(|(member, _)| member).collect(), next))
+}
+
+/// Members chosen at random, all with the same chance; `None` if there is no such set.
+pub async fn sample(unit: &mut Unit<'_>, key: &Key, sample: Sample) -> Result<Option<Vec<Bytes>>> {
+    let Some(set) = find(unit, key).await? else { return Ok(None) };
+    let members = set.sample(unit, sample).await?;
+    Ok(Some(members.into_iter().map(|(member, _)| member).collect()))
+}
+
+/// Removes members chosen at random, all with the same chance; `None` if there is no such set.
+pub async fn pop(unit: &mut Unit<'_>, key: &Key, count: usize) -> Result<Option<Vec<Bytes>>> {
+    let Some(members) = sample(unit, key, Sample::Distinct(count)).await? else { return Ok(None) };
+    remove(unit, key, &members).await?;
+    Ok(Some(members))
 }
 
 async fn find<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Option<Open<'k>>> {
