@@ -34,7 +34,8 @@ async fn list(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     } else if args.len() > 1 && args.take("ID") {
         let mut shown = Vec::new();
         for id in args.rest() {
-            shown.extend(clients.with_id(client_id(id, "ERR Invalid client ID")?));
+            let id = parse_integer(id).ok_or(Error::text("ERR Invalid client ID"))?;
+            shown.extend(u64::try_from(id).ok().and_then(|id| clients.with_id(id)));
         }
         shown
     } else {
@@ -54,11 +55,6 @@ fn is_normal(kind: &Bytes) -> Result<bool> {
         b"master" | b"replica" | b"slave" | b"pubsub" => Ok(false),
         _ => Err(Error::user(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(kind)))),
     }
-}
-
-fn client_id(text: &[u8], error: &'static str) -> Result<u64> {
-    let id = parse_integer(text).and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
-    id.ok_or(Error::text(error))
 }
 
 /// A line of CLIENT LIST, in the order and with the fields of Redis.
@@ -132,7 +128,8 @@ async fn kill(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
             return Err(Error::SYNTAX);
         }
         if args.take("ID") {
-            filter.id = Some(client_id(args.next_value()?, "ERR client-id should be greater than 0")?);
+            let id = args.next_integer().ok().and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
+            filter.id = Some(id.ok_or(Error::text("ERR client-id should be greater than 0"))?);
         } else if args.take("TYPE") {
             filter.matches_nobody |= !is_normal(args.next_value()?)?;
         } else if args.take("ADDR") {

@@ -148,10 +148,14 @@ async fn hrandfield(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Rep
         let chosen = hash::sample(&mut context.unit, &key, Sample::Distinct(1)).await?;
         return Ok(chosen.into_iter().flatten().next().map_or(Reply::Null, |(field, _)| Reply::Bulk(field)));
     }
-    let sample = next_sample(&mut args)?;
+    let doubles_beyond_range = |count: i64| count.unsigned_abs() > i64::MAX.unsigned_abs() / 2;
+    let (count, sample) = ({ args }.next_integer()?, next_sample(&mut args)?);
     let with_values = !args.is_empty();
     if with_values && !(args.take("WITHVALUES") && args.is_empty()) {
         return Err(Error::SYNTAX);
+    }
+    if with_values && doubles_beyond_range(count) {
+        return Err(Error::text("ERR value is out of range"));
     }
     let chosen = hash::sample(&mut context.unit, &key, sample).await?.unwrap_or_default();
     if !with_values {
@@ -169,6 +173,9 @@ async fn hrandfield(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Rep
 async fn hscan(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let cursor = scan::parse_cursor(args.next_value()?)?;
+    if !hash::exists(&mut context.unit, &key).await? {
+        return scan::reply(context, None, Vec::new()).await;
+    }
     let (options, no_values) = match args.rest().split_last() {
         Some((last, _)) if last.eq_ignore_ascii_case(b"NOVALUES") => (args.without_last(), true),
         _ => (args, false),

@@ -45,8 +45,10 @@ async fn llen(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
 async fn lindex(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let index = args.next_integer();
-    // A key of another type is the first mistake to be told.
-    list::len(&mut context.unit, &key).await?;
+    // A key that is missing or of another type is told before an index that is none.
+    if list::len(&mut context.unit, &key).await? == 0 {
+        return Ok(Reply::Null);
+    }
     Ok(list::get(&mut context.unit, &key, index?).await?.into())
 }
 

@@ -62,8 +62,12 @@ fn parse_count(count: i64) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(COUNT_MAX).min(COUNT_MAX))
 }
 
-/// The cursor that a client gave.
+/// The cursor that a client gave. As in Redis it ends before a zero byte, and nothing at all is the start.
 pub(super) fn parse_cursor(text: &[u8]) -> Result<u64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(0);
+    }
     let digits = Some(text).filter(|text| text.iter().all(u8::is_ascii_digit));
     digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).ok_or(INVALID_CURSOR)
 }
@@ -121,7 +125,9 @@ mod tests {
     fn cursors_are_decimal_numbers() {
         assert_eq!(parse_cursor(b"0"), Ok(0));
         assert_eq!(parse_cursor(b"18446744073709551615"), Ok(u64::MAX));
-        for text in ["", "-1", "+1", " 1", "1 ", "a", "18446744073709551616"] {
+        assert_eq!(parse_cursor(b""), Ok(0));
+        assert_eq!(parse_cursor(b"7\0x"), Ok(7));
+        for text in ["-1", "+1", " 1", "1 ", "a", "18446744073709551616"] {
             assert_eq!(parse_cursor(text.as_bytes()), Err(INVALID_CURSOR), "{text:?}");
         }
     }

@@ -67,8 +67,10 @@ async fn spop(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
         let popped = set::pop(&mut context.unit, &key, 1).await?;
         return Ok(popped.into_iter().flatten().next().into());
     }
+    if args.len() > 1 {
+        return Err(Error::SYNTAX);
+    }
     let count = args.next_integer().ok().and_then(|count| usize::try_from(count).ok()).ok_or(Error::NOT_POSITIVE)?;
-    args.finish()?;
     let popped = set::pop(&mut context.unit, &key, count).await?.unwrap_or_default();
     Ok(Reply::Set(popped.into_iter().map(Reply::Bulk).collect()))
 }
@@ -80,8 +82,10 @@ async fn srandmember(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Re
         let chosen = set::sample(&mut context.unit, &key, Sample::Distinct(1)).await?;
         return Ok(chosen.into_iter().flatten().next().into());
     }
+    if args.len() > 1 {
+        return Err(Error::SYNTAX);
+    }
     let sample = next_sample(&mut args)?;
-    args.finish()?;
     Ok(Reply::bulks(set::sample(&mut context.unit, &key, sample).await?.unwrap_or_default()))
 }
 
@@ -89,6 +93,9 @@ async fn srandmember(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Re
 async fn sscan(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
     let cursor = scan::parse_cursor(args.next_value()?)?;
+    if !set::exists(&mut context.unit, &key).await? {
+        return scan::reply(context, None, Vec::new()).await;
+    }
     let options = ScanOptions::parse(args, false)?;
     let position = scan::position(context, cursor).await?;
     let (members, next) = set::page(&mut context.unit, &key, position.as_ref(), options.count).await?;

@@ -20,6 +20,11 @@ use crate::{
 /// A field and its value.
 pub type Pair = (Bytes, Bytes);
 
+/// True if there is such a hash.
+pub async fn exists(unit: &mut Unit<'_>, key: &Key) -> Result<bool> {
+    Ok(find(unit, key).await?.is_some())
+}
+
 /// The value of one field.
 pub async fn get(unit: &mut Unit<'_>, key: &Key, field: &[u8]) -> Result<Option<Bytes>> {
     match find(unit, key).await? {

@@ -123,7 +123,7 @@ pub(crate) const CONNECTION: Family = Family {
         "AUTH value [value]",
         "CLIENT GETNAME",
         "CLIENT (ID|INFO|LIST|GETREDIR)",
-        "CLIENT KILL (ID count|ADDR value|127.0.0.1:1)",
+        "CLIENT KILL (ID 999999|ID 0|ADDR value|127.0.0.1:1)",
         "CLIENT LIST (TYPE value|ID index)",
         "CLIENT (NO-EVICT) (ON|OFF|value)",
         "CLIENT NOTHING value",

@@ -60,26 +60,20 @@ fn sets() {
 }
 
 #[test]
+#[ignore = "there are no sorted sets yet"]
 fn zsets() {
     compare_with_redis(&[families::ZSETS, families::SETS]);
 }
 
 #[test]
 fn sorting() {
-    compare_with_redis(&[
-        families::SORTING,
-        families::LISTS,
-        families::HASHES,
-        families::SETS,
-        families::ZSETS,
-        families::STRINGS,
-    ]);
+    compare_with_redis(&[families::SORTING, families::LISTS, families::HASHES, families::SETS, families::STRINGS]);
 }
 
 #[test]
 fn everything() {
     use families::*;
-    compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS]);
+    compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS]);
 }
 
 fn compare_with_redis(families: &[Family]) {

@@ -156,8 +156,9 @@ fn sorted_by<W>(weights: Vec<W>, elements: Vec<Bytes>, compare: impl Fn(&W, &W) 
     pairs.into_iter().map(|(_, element)| element).collect()
 }
 
-/// A weight, as C's `strtod` reads it: blanks may stand before it, and nothing at all is zero.
+/// A weight, as C's `strtod` reads it: it ends before a zero byte, blanks may stand before it, and nothing at all is zero.
 fn number(text: &[u8]) -> Result<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
         return Ok(0.0);
     }

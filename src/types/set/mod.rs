@@ -21,6 +21,11 @@ use crate::{
 
 pub use algebra::{difference, intersection, union};
 
+/// True if there is such a set.
+pub async fn exists(unit: &mut Unit<'_>, key: &Key) -> Result<bool> {
+    Ok(find(unit, key).await?.is_some())
+}
+
 /// Adds members. Returns how many were new, or in encode-version 1 how many were given.
 pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<usize> {
     let mut set = find_or_create(unit, key).await?;
