@@ -18,6 +18,7 @@
 )]
 
 mod client_library;
+mod command_table;
 mod crash;
 mod limits;
 mod oracle;

@@ -1,0 +1,84 @@
+//! What COMMAND says about every command is what Redis says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::{Conn, Gateway, Redis, Value};
+
+/// What Redis 7.2 says otherwise than 7.0, the oracle: the command, and why it is not compared.
+const CHANGED: &[(&str, &str)] = &[];
+
+/// The names of all commands, without those of subcommands.
+fn names(conn: &mut Conn) -> Vec<String> {
+    let list = conn.run("COMMAND LIST");
+    list.elements().iter().map(Value::text).filter(|name| !name.contains('|')).collect()
+}
+
+/// The parts of an entry that clients and proxies route by.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    arity: i64,
+    flags: BTreeSet<String>,
+    first_key: i64,
+    last_key: i64,
+    step: i64,
+    categories: BTreeSet<String>,
+}
+
+/// The entries of COMMAND INFO, subcommands too, by name.
+fn entries(conn: &mut Conn, names: &[String]) -> BTreeMap<String, Entry> {
+    let mut args = vec!["COMMAND".to_owned(), "INFO".to_owned()];
+    args.extend_from_slice(names);
+    let mut found = BTreeMap::new();
+    conn.call(&args).elements().iter().for_each(|entry| add(entry, &mut found));
+    found
+}
+
+fn add(entry: &Value, found: &mut BTreeMap<String, Entry>) {
+    // A name that the server does not know.
+    let Value::Array(fields) = entry else { return };
+    let texts = |at: usize| fields[at].elements().iter().map(Value::text).collect();
+    let entry = Entry {
+        arity: fields[1].integer(),
+        flags: texts(2),
+        first_key: fields[3].integer(),
+        last_key: fields[4].integer(),
+        step: fields[5].integer(),
+        categories: texts(6),
+    };
+    found.insert(fields[0].text(), entry);
+    fields[9].elements().iter().for_each(|subcommand| add(subcommand, found));
+}
+
+#[test]
+fn entries_equal_those_of_redis() {
+    let (gateway, redis) = (Gateway::start(), Redis::start());
+    let mut conn = gateway.connect();
+    let names = names(&mut conn);
+    let count = usize::try_from(conn.run("COMMAND COUNT").integer()).unwrap();
+    assert_eq!(names.len(), count);
+    let ours = entries(&mut conn, &names);
+    let theirs = entries(&mut redis.connect(), &names);
+    let compared = ours.iter().filter(|(name, _)| !CHANGED.iter().any(|(changed, _)| changed == name));
+    let differing: Vec<String> = compared
+        .filter_map(|(name, entry)| theirs.get(name).filter(|other| *other != entry).map(|other| (name, entry, other)))
+        .map(|(name, entry, other)| format!("{name}\n  respgate: {entry:?}\n  redis:    {other:?}"))
+        .collect();
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+#[test]
+fn docs_describe_every_command() {
+    let gateway = Gateway::start();
+    let mut conn = gateway.connect();
+    conn.run("HELLO 3");
+    let names = names(&mut conn);
+    let Value::Map(docs) = conn.run("COMMAND DOCS") else { panic!("COMMAND DOCS gives a map") };
+    assert_eq!(docs.len(), names.len());
+    for (name, doc) in &docs {
+        let Value::Map(fields) = doc else { panic!("{name}: {doc}") };
+        let field =
+            |wanted: &str| fields.iter().find(|(field, _)| field.text() == wanted).map(|(_, value)| value.text());
+        assert!(field("summary").is_some_and(|summary| !summary.is_empty()), "{name} has no summary");
+        assert!(field("group").is_some_and(|group| !group.is_empty()), "{name} has no group");
+    }
+}
