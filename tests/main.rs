@@ -20,6 +20,7 @@
 mod client_library;
 mod command_table;
 mod crash;
+mod expiry;
 mod limits;
 mod oracle;
 mod pipelines;
