@@ -57,6 +57,11 @@ fn is_normal(kind: &Bytes) -> Result<bool> {
     }
 }
 
+fn client_id(text: &[u8]) -> Result<u64> {
+    let id = parse_integer(text).and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
+    id.ok_or(Error::text("ERR client-id should be greater than 0"))
+}
+
 /// A line of CLIENT LIST, in the order and with the fields of Redis.
 fn describe(client: &Client) -> String {
     let identity = client.identity();
@@ -128,8 +133,7 @@ async fn kill(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
             return Err(Error::SYNTAX);
         }
         if args.take("ID") {
-            let id = args.next_integer().ok().and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
-            filter.id = Some(id.ok_or(Error::text("ERR client-id should be greater than 0"))?);
+            filter.id = Some(client_id(args.next_value()?)?);
         } else if args.take("TYPE") {
             filter.matches_nobody |= !is_normal(args.next_value()?)?;
         } else if args.take("ADDR") {
@@ -281,11 +285,15 @@ async fn unpause(context: &mut Context<'_>) -> Result<Reply> {
 
 /// `CLIENT UNBLOCK client-id [TIMEOUT|ERROR]`
 async fn unblock(mut args: Args<'_>) -> Result<Reply> {
-    args.next_integer()?;
+    let id = args.next_value()?;
+    if args.len() > 1 {
+        let text = "ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.";
+        return Err(Error::text(text));
+    }
     if !args.is_empty() && !args.take("TIMEOUT") && !args.take("ERROR") {
         return Err(Error::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
     }
-    args.finish()?;
+    parse_integer(id).ok_or(Error::NOT_INTEGER)?;
     // No command of this gateway blocks.
     Ok(Reply::Int(0))
 }

@@ -212,7 +212,7 @@ async fn get(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
 async fn set(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
     let (pairs, rest) = args.rest().as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(Error::wrong_arity("config|set"));
+        return Err(Error::SYNTAX);
     }
     let mut changes: Vec<(&Parameter, &Bytes)> = Vec::with_capacity(pairs.len());
     for [name, value] in pairs {

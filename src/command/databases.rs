@@ -91,28 +91,35 @@ async fn swapdb(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> 
 
 const EVERYTHING: Flags = Flags::WRITE.union(Flags::EVERYTHING).union(Flags::ALONE).union(Flags::DANGEROUS);
 
+const KEYSPACE: &[&str] = &["@keyspace"];
+
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("dbsize", 1, Flags::READONLY.union(Flags::FAST).union(Flags::ALONE), |context, _| {
         Box::pin(dbsize(context))
     })
+    .categories(KEYSPACE)
     .doc(
         "1.0.0",
         "O(N) where N is the number of keys in the database",
         "Returns the number of keys in the database.",
     ),
-    Command::new("flushall", -1, EVERYTHING, |context, args| Box::pin(flushall(context, args))).doc(
-        "1.0.0",
-        "O(N) where N is the total number of keys in all databases",
-        "Removes all keys from all databases.",
-    ),
-    Command::new("flushdb", -1, EVERYTHING, |context, args| Box::pin(flushdb(context, args))).doc(
+    Command::new("flushall", -1, EVERYTHING, |context, args| Box::pin(flushall(context, args)))
+        .categories(KEYSPACE)
+        .doc(
+            "1.0.0",
+            "O(N) where N is the total number of keys in all databases",
+            "Removes all keys from all databases.",
+        ),
+    Command::new("flushdb", -1, EVERYTHING, |context, args| Box::pin(flushdb(context, args))).categories(KEYSPACE).doc(
         "1.0.0",
         "O(N) where N is the number of keys in the selected database",
         "Remove all keys from the current database.",
     ),
-    Command::new("swapdb", 3, EVERYTHING.union(Flags::FAST), |context, args| Box::pin(swapdb(context, args))).doc(
-        "4.0.0",
-        "O(N) where N is the count of clients watching or blocking on keys from both databases.",
-        "Swaps two Redis databases.",
-    ),
+    Command::new("swapdb", 3, EVERYTHING.union(Flags::FAST), |context, args| Box::pin(swapdb(context, args)))
+        .categories(KEYSPACE)
+        .doc(
+            "4.0.0",
+            "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+            "Swaps two Redis databases.",
+        ),
 ];

@@ -58,12 +58,14 @@ impl Error {
     /// A command that does not exist. Redis shows the first 128 bytes of the name and of the arguments.
     pub fn unknown_command(name: &[u8], args: &[Bytes]) -> Self {
         const SHOWN_BYTES_MAX: usize = 128;
-        let mut shown = String::new();
+        let (mut shown, mut shown_bytes) = (String::new(), 0);
         for arg in args {
-            if shown.len() >= SHOWN_BYTES_MAX {
+            if shown_bytes >= SHOWN_BYTES_MAX {
                 break;
             }
-            shown.push_str(&format!("'{}' ", printable(arg, SHOWN_BYTES_MAX - shown.len())));
+            let part = beginning(arg, SHOWN_BYTES_MAX - shown_bytes);
+            shown_bytes += part.len() + "'' ".len();
+            shown.push_str(&format!("'{}' ", String::from_utf8_lossy(part)));
         }
         let name = printable(name, SHOWN_BYTES_MAX);
         Self::user(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
@@ -100,11 +102,14 @@ impl Error {
     }
 }
 
-/// At most `bytes_max` bytes of what a client sent, as text for an error. As in Redis, whose errors are C strings, it
-/// ends before a zero byte.
-fn printable(bytes: &[u8], bytes_max: usize) -> String {
-    let shown = bytes.get(..bytes_max).unwrap_or(bytes).split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(shown).into_owned()
+/// The beginning of what a client sent, as text for an error.
+fn printable(bytes: &[u8], bytes_max: usize) -> Cow<'_, str> {
+    String::from_utf8_lossy(beginning(bytes, bytes_max))
+}
+
+/// At most the first `bytes_max` bytes. As in Redis, whose errors are C strings, it ends before a zero byte.
+fn beginning(bytes: &[u8], bytes_max: usize) -> &[u8] {
+    bytes.get(..bytes_max).unwrap_or(bytes).split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// What a client is told when the store fails. The code says what it can do: TRYAGAIN, MISCONF (an operator must

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::{
-    Access, Args, Begin, Command, Context, Entry, Error, Find, Flags, Group, KeySpec, Result, Run, Table, glob,
-    help::help, key_spec::keys_of,
+    Access, Args, Begin, Command, Context, Entry, Error, Find, Flags, Group, Handler, KeySpec, Result, Run, Table,
+    glob, help::help, key_spec::keys_of,
 };
 use crate::resp::Reply;
 
@@ -241,23 +241,12 @@ fn flag_names(flags: Flags) -> impl Iterator<Item = &'static str> {
     NAMES.iter().filter(move |(flag, _)| flags.contains(*flag)).map(|(_, name)| *name)
 }
 
-/// The ACL categories, which follow from the group and the flags.
+/// The ACL categories: those of the row or of its group, and those that follow from the flags.
 fn categories(entry: &Entry) -> Vec<&'static str> {
     let flags = entry.command.flags;
-    let of_type = match entry.group {
-        Group::Generic => Some("@keyspace"),
-        Group::String => Some("@string"),
-        Group::Hash => Some("@hash"),
-        Group::List => Some("@list"),
-        Group::Set => Some("@set"),
-        Group::SortedSet => Some("@sortedset"),
-        Group::Transactions | Group::Connection | Group::Server => None,
-    };
-    let of_connection = match entry.group {
-        Group::Transactions => Some("@transaction"),
-        Group::Connection => Some("@connection"),
-        _ => None,
-    };
+    let is_container = matches!(entry.command.run, Run::Subcommands(_));
+    let of_row = entry.command.categories;
+    let of_group = if of_row.is_empty() && !is_container { category_of_group(entry.group) } else { None };
     let speed = if flags.contains(Flags::FAST) { "@fast" } else { "@slow" };
     let of_flags = [
         (flags.contains(Flags::READONLY), "@read"),
@@ -269,7 +258,21 @@ fn categories(entry: &Entry) -> Vec<&'static str> {
         (flags.intersects(Flags::ADMIN.union(Flags::DANGEROUS)), "@dangerous"),
     ];
     let of_flags = of_flags.into_iter().filter(|(has, _)| *has).map(|(_, name)| name);
-    of_type.into_iter().chain(of_flags).chain(of_connection).collect()
+    of_row.iter().copied().chain(of_group).chain(of_flags).collect()
+}
+
+fn category_of_group(group: Group) -> Option<&'static str> {
+    match group {
+        Group::Generic => Some("@keyspace"),
+        Group::String => Some("@string"),
+        Group::Hash => Some("@hash"),
+        Group::List => Some("@list"),
+        Group::Set => Some("@set"),
+        Group::SortedSet => Some("@sortedset"),
+        Group::Transactions => Some("@transaction"),
+        Group::Connection => Some("@connection"),
+        Group::Server => None,
+    }
 }
 
 const HELP: &[&str] = &[
@@ -295,34 +298,40 @@ const HELP: &[&str] = &[
 
 const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE);
 
+const CATEGORIES: &[&str] = &["@connection"];
+
+const fn row(name: &'static str, arity: i32, handler: Handler) -> Command {
+    Command::new(name, arity, ANYTIME, handler).categories(CATEGORIES)
+}
+
 const SUBCOMMANDS: &[Command] = &[
-    Command::new("count", 2, ANYTIME, |_, _| Box::pin(count())).doc("2.8.13", "O(1)", "Returns a count of commands."),
-    Command::new("docs", -2, ANYTIME, |_, args| Box::pin(docs(args))).doc(
+    row("count", 2, |_, _| Box::pin(count())).doc("2.8.13", "O(1)", "Returns a count of commands."),
+    row("docs", -2, |_, args| Box::pin(docs(args))).doc(
         "7.0.0",
         "O(N) where N is the number of commands to look up",
         "Returns documentary information about one, multiple or all commands.",
     ),
-    Command::new("getkeys", -4, ANYTIME, |_, args| Box::pin(getkeys(args))).doc(
+    row("getkeys", -4, |_, args| Box::pin(getkeys(args))).doc(
         "2.8.13",
         "O(N) where N is the number of arguments to the command",
         "Extracts the key names from an arbitrary command.",
     ),
-    Command::new("getkeysandflags", -4, ANYTIME, |_, args| Box::pin(getkeysandflags(args))).doc(
+    row("getkeysandflags", -4, |_, args| Box::pin(getkeysandflags(args))).doc(
         "7.0.0",
         "O(N) where N is the number of arguments to the command",
         "Extracts the key names and access flags for an arbitrary command.",
     ),
-    Command::new("help", 2, ANYTIME, |_, _| Box::pin(async { Ok(help("COMMAND", HELP)) })).doc(
+    row("help", 2, |_, _| Box::pin(async { Ok(help("COMMAND", HELP)) })).doc(
         "5.0.0",
         "O(1)",
         "Returns helpful text about the different subcommands.",
     ),
-    Command::new("info", -2, ANYTIME, |_, args| Box::pin(info(args))).doc(
+    row("info", -2, |_, args| Box::pin(info(args))).doc(
         "2.8.13",
         "O(N) where N is the number of commands to look up",
         "Returns information about one, multiple or all commands.",
     ),
-    Command::new("list", -2, ANYTIME, |_, args| Box::pin(list(args))).doc(
+    row("list", -2, |_, args| Box::pin(list(args))).doc(
         "7.0.0",
         "O(N) where N is the total number of Redis commands",
         "Returns a list of command names.",
@@ -336,6 +345,7 @@ async fn bare(_: &mut Context<'_>) -> Result<Reply> {
 
 pub(super) const COMMANDS: &[Command] = &[Command::with("command", -1, ANYTIME, Run::Subcommands(SUBCOMMANDS))
     .bare(|context, _| Box::pin(bare(context)))
+    .categories(CATEGORIES)
     .doc(
         "2.8.13",
         "O(N) where N is the total number of Redis commands",

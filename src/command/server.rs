@@ -147,13 +147,15 @@ const MEMORY: &[Command] = &[
         .doc("4.0.0", "O(N) where N is the number of records of the key.", "Estimates the memory usage of a key."),
 ];
 
+const OPERATORS: &[&str] = &["@admin", "@dangerous"];
+
 pub(super) const COMMANDS: &[Command] = &[
-    Command::with("debug", -2, TOOL.union(Flags::ALLOW_BUSY), Run::Subcommands(DEBUG)).doc(
+    Command::with("debug", -2, TOOL, Run::Subcommands(DEBUG)).doc(
         "1.0.0",
         "Depends on subcommand.",
         "A container for debugging commands.",
     ),
-    Command::new("lastsave", 1, PLAIN.union(Flags::FAST), |context, _| Box::pin(lastsave(context))).doc(
+    Command::new("lastsave", 1, PLAIN.union(Flags::FAST), |context, _| Box::pin(lastsave(context))).categories(OPERATORS).doc(
         "1.0.0",
         "O(1)",
         "Returns the Unix timestamp of the last successful save to disk.",
@@ -168,7 +170,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Depends on subcommand.",
         "A container for memory diagnostics commands.",
     ),
-    Command::new("role", 1, PLAIN.union(Flags::FAST).union(Flags::NOSCRIPT), |_, _| Box::pin(role())).doc(
+    Command::new("role", 1, PLAIN.union(Flags::FAST).union(Flags::NOSCRIPT), |_, _| Box::pin(role())).categories(OPERATORS).doc(
         "2.8.12",
         "O(1)",
         "Returns the replication role.",
@@ -185,7 +187,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(1)",
         "Returns the server time.",
     ),
-    Command::new("wait", 3, Flags::NOSCRIPT, |_, args| Box::pin(wait(args))).doc(
+    Command::new("wait", 3, Flags::NOSCRIPT, |_, args| Box::pin(wait(args))).categories(&["@connection"]).doc(
         "3.0.0",
         "O(1)",
         "Blocks until the asynchronous replication of all preceding write commands sent by the connection is completed.",

@@ -103,6 +103,9 @@ const DESTINATION: KeySpec = KeySpec::grammar(destination_of, Access::OW.union(A
 const COMPLEXITY: &str = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number \
                           of returned elements. When the elements are not sorted, complexity is O(N).";
 
+/// ACL categories: those of the types that can be sorted.
+const SORTABLE: &[&str] = &["@list", "@set", "@sortedset"];
+
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         "sort",
@@ -111,6 +114,7 @@ pub(super) const COMMANDS: &[Command] = &[
         |context, args| Box::pin(sort(context, args, true)),
     )
     .keys(&[SOURCE, LOOKED_UP, DESTINATION])
+    .categories(SORTABLE)
     .doc(
         "1.0.0",
         COMPLEXITY,
@@ -123,6 +127,7 @@ pub(super) const COMMANDS: &[Command] = &[
         |context, args| Box::pin(sort(context, args, false)),
     )
     .keys(&[SOURCE, LOOKED_UP])
+    .categories(SORTABLE)
     .doc("7.0.0", COMPLEXITY, "Returns the sorted elements of a list, a set, or a sorted set."),
 ];
 

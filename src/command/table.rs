@@ -40,6 +40,8 @@ pub struct Command {
     pub run: Run,
     /// What carries out a container that is called without a subcommand; most are not to be.
     pub bare: Option<Handler>,
+    /// ACL categories in place of its group's; those that follow from the flags come on top.
+    pub categories: &'static [&'static str],
     /// One line for COMMAND DOCS.
     pub summary: &'static str,
     /// The Redis version that brought it.
@@ -56,7 +58,7 @@ impl Command {
 
     /// A row for a command that is carried out in a way of its own.
     pub const fn with(name: &'static str, arity: i32, flags: Flags, run: Run) -> Self {
-        Self { name, arity, flags, keys: &[], run, bare: None, summary: "", since: "", complexity: "" }
+        Self { name, arity, flags, keys: &[], run, bare: None, categories: &[], summary: "", since: "", complexity: "" }
     }
 
     /// The same row with keys.
@@ -67,6 +69,11 @@ impl Command {
     /// The same row for a container that may be called without a subcommand.
     pub const fn bare(self, handler: Handler) -> Self {
         Self { bare: Some(handler), ..self }
+    }
+
+    /// The same row in other ACL categories than its group's.
+    pub const fn categories(self, categories: &'static [&'static str]) -> Self {
+        Self { categories, ..self }
     }
 
     /// The same row with what COMMAND DOCS tells.

@@ -1,7 +1,7 @@
 //! Commands of Redis that make no sense for a gateway without state. They are here, so that a client is told why
 //! instead of being told that they do not exist.
 
-use super::{Command, Error, Flags, Result};
+use super::{Command, Error, Flags, Handler, Result};
 use crate::resp::Reply;
 
 async fn refuse(text: &'static str) -> Result<Reply> {
@@ -18,21 +18,29 @@ const NO_MONITOR: &str = "ERR Respgate does not show the commands of other clien
 
 const TOOL: Flags = Flags::ADMIN.union(Flags::NOSCRIPT);
 
+const fn row(name: &'static str, arity: i32, flags: Flags, handler: Handler) -> Command {
+    Command::new(name, arity, flags, handler).doc(
+        "",
+        "O(1)",
+        "Answers with an error that says why it makes no sense here.",
+    )
+}
+
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new("asking", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    Command::new("bgrewriteaof", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    Command::new("bgsave", -1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    Command::new("cluster", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_CLUSTER))),
-    Command::new("failover", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    Command::new("migrate", -6, Flags::WRITE.union(Flags::DANGEROUS), |_, _| Box::pin(refuse(NO_MIGRATION))),
-    Command::new("module", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_MODULES))),
-    Command::new("monitor", 1, TOOL, |_, _| Box::pin(refuse(NO_MONITOR))),
-    Command::new("psync", -3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    Command::new("readonly", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    Command::new("readwrite", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    Command::new("replconf", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    Command::new("replicaof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    Command::new("save", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    Command::new("slaveof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    Command::new("sync", 1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("asking", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("bgrewriteaof", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("bgsave", -1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("cluster", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("failover", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("migrate", -6, Flags::WRITE.union(Flags::DANGEROUS), |_, _| Box::pin(refuse(NO_MIGRATION))),
+    row("module", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_MODULES))),
+    row("monitor", 1, TOOL, |_, _| Box::pin(refuse(NO_MONITOR))),
+    row("psync", -3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("readonly", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("readwrite", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("replconf", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("replicaof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("save", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("slaveof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("sync", 1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
 ];

@@ -122,9 +122,9 @@ pub(crate) const CONNECTION: Family = Family {
     templates: &[
         "AUTH value [value]",
         "CLIENT GETNAME",
-        "CLIENT (ID|INFO|LIST|GETREDIR)",
-        "CLIENT KILL (ID 999999|ID 0|ADDR value|127.0.0.1:1)",
-        "CLIENT LIST (TYPE value|ID index)",
+        "CLIENT (ID|INFO|LIST)",
+        "= CLIENT KILL (ID 999999|ID 0|ID X|ADDR value|TYPE NOTHING|TYPE PUBSUB|USER NOBODY|SKIPME value|127.0.0.1:1)",
+        "= CLIENT LIST (TYPE NORMAL|TYPE REPLICA|TYPE NOTHING|ID index)",
         "CLIENT (NO-EVICT) (ON|OFF|value)",
         "CLIENT NOTHING value",
         "CLIENT SETNAME client-name",
@@ -142,7 +142,7 @@ pub(crate) const SERVER: Family = Family {
     name: "server",
     templates: &[
         "COMMAND (COUNT|HELP)",
-        "COMMAND GETKEYS (GET key|MSET (key value)...|DEL key...|SET key value|PING|value)",
+        "= COMMAND GETKEYS (GET key|MSET (key value)...|DEL key...|SET key value|value value)",
         "COMMAND INFO (GET|MSET|NOTHING|PING)",
         "COMMAND LIST",
         "CONFIG GET (MAXCLIENTS|TIMEOUT|DATABASES|value)",
