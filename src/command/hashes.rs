@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{
     Access, Args, Command, Context, Error, Flags, KeySpec, Result,
-    sample::next_sample,
+    sample::next_sample_with,
     scan::{self, ScanOptions},
 };
 use crate::{
@@ -148,15 +148,7 @@ async fn hrandfield(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Rep
         let chosen = hash::sample(&mut context.unit, &key, Sample::Distinct(1)).await?;
         return Ok(chosen.into_iter().flatten().next().map_or(Reply::Null, |(field, _)| Reply::Bulk(field)));
     }
-    let doubles_beyond_range = |count: i64| count.unsigned_abs() > i64::MAX.unsigned_abs() / 2;
-    let (count, sample) = ({ args }.next_integer()?, next_sample(&mut args)?);
-    let with_values = !args.is_empty();
-    if with_values && !(args.take("WITHVALUES") && args.is_empty()) {
-        return Err(Error::SYNTAX);
-    }
-    if with_values && doubles_beyond_range(count) {
-        return Err(Error::text("ERR value is out of range"));
-    }
+    let (sample, with_values) = next_sample_with(&mut args, "WITHVALUES")?;
     let chosen = hash::sample(&mut context.unit, &key, sample).await?.unwrap_or_default();
     if !with_values {
         return Ok(Reply::bulks(chosen.into_iter().map(|(field, _)| field)));

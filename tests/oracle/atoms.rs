@@ -191,6 +191,8 @@ const ATOMS: &[Atom] = &[
         &[b"0", b"1", b"2", b"-1", b"-2", b"5"],
         &[b"-100", b"100", b"9223372036854775807", b"-9223372036854775808", b"abc", b"", b"1.5"],
     ),
+    // 7.0 takes the smallest number of all, 7.2 refuses it.
+    Atom::new("rank", &[b"1", b"2", b"-1", b"-2"], &[b"0", b"9223372036854775807", b"abc", b""]),
     Atom::new("count", &[b"1", b"2", b"3", b"10"], &[b"0", b"-1", b"1000000", b"abc", b"9223372036854775807"]),
     Atom::new("all", &[b"1000000"], &[b"0", b"-1", b"abc"]),
     Atom::new("bit", &[b"0", b"1"], &[b"2", b"abc"]),

@@ -189,7 +189,7 @@ pub(crate) const LISTS: Family = Family {
         "~ LMOVE lkey lkey value LEFT",
         "LMPOP numkeys lkey [lkey] (LEFT|RIGHT) [COUNT count]",
         "LPOP lkey [count]",
-        "LPOS lkey element [RANK index] [COUNT count] [MAXLEN count]",
+        "LPOS lkey element [RANK rank] [COUNT count] [MAXLEN count]",
         "LPUSH lkey element...",
         "LPUSHX lkey element...",
         "LRANGE lkey index index",
