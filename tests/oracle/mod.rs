@@ -66,13 +66,11 @@ fn zsets() {
 }
 
 #[test]
-#[ignore = "there are no lists and sorted sets yet"]
 fn sorting() {
     compare_with_redis(&[families::SORTING, families::LISTS, families::HASHES, families::SETS, families::STRINGS]);
 }
 
 #[test]
-#[ignore = "there are no lists and sorted sets yet"]
 fn everything() {
     use families::*;
     compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS]);
