@@ -254,6 +254,8 @@ impl<'k> Unit<'k> {
     /// [`Conflict`](respgate_backend_api::Error::Conflict): nothing was written, run the unit again.
     pub async fn commit(mut self) -> Result<()> {
         if !self.overlay.has_writes() {
+            // A change that changed nothing, such as a list of one element that is rotated, is still one to who watches.
+            self.keyspace.watches.mark_changed(&self.touched);
             return Ok(());
         }
         let snapshot = self.snapshot().await?;

@@ -219,7 +219,7 @@ pub(crate) const SETS: Family = Family {
         "SMEMBERS setkey",
         "SMISMEMBER setkey member...",
         "SMOVE setkey setkey member",
-        "~ SPOP setkey all",
+        "~= SPOP setkey all",
         "SRANDMEMBER setkey [index]",
         "SREM setkey member...",
         "SSCAN setkey cursor [MATCH pattern] [COUNT count]",

@@ -8,7 +8,7 @@
 //!
 //! A word in capitals stands for itself, one in small letters for an argument of that kind (see [`super::atoms`]);
 //! `[a|b]` is one of them or nothing, `(a|b)` one of them, `...` repeats what is before it up to three times. A template
-//! that begins with `~` is tried rarely, one that begins with `=` is never spoiled.
+//! that begins with `~` is tried rarely, one with `=` is never spoiled.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -36,8 +36,10 @@ enum Node {
 
 impl Template {
     pub(crate) fn parse(text: &'static str) -> Self {
-        let (rare, exact) = (text.starts_with("~ "), text.starts_with("= "));
-        let mut tokens = tokens(if rare || exact { &text[2..] } else { text });
+        let template = text.trim_start_matches(['~', '=', ' ']);
+        let marks = &text[..text.len() - template.len()];
+        let (rare, exact) = (marks.contains('~'), marks.contains('='));
+        let mut tokens = tokens(template);
         tokens.reverse();
         let nodes = parse_sequence(&mut tokens);
         assert!(tokens.is_empty(), "unbalanced: {text}");
