@@ -1,8 +1,8 @@
 //! What the generators may send: templates, family by family. See [`super::grammar`] for how to read them.
 //!
 //! Left out is what cannot be compared: commands that keep the connection from answering (CLIENT PAUSE, CLIENT REPLY),
-//! end it or the server (QUIT, SHUTDOWN), choose at random what they change (SPOP of a part), and what Redis 7.0, the
-//! oracle, does not have yet (ZRANK WITHSCORE, CLIENT SETINFO).
+//! end it or the server (QUIT, SHUTDOWN), change its protocol within a transaction (HELLO), choose at random what they
+//! change (SPOP of a part), and what Redis 7.0, the oracle, does not have yet (ZRANK WITHSCORE, CLIENT SETINFO).
 
 /// Commands about one thing.
 pub(crate) struct Family {
@@ -131,7 +131,7 @@ pub(crate) const CONNECTION: Family = Family {
         "CLIENT UNBLOCK 999999 [TIMEOUT|ERROR|value]",
         "CLIENT",
         "ECHO value",
-        "~ HELLO [protocol [SETNAME client-name|AUTH value value|value]]",
+        "~ HELLO [bad-protocol [SETNAME client-name|AUTH value value|value]]",
         "PING [value]",
         "~ RESET",
         "SELECT db",
@@ -282,9 +282,11 @@ pub(crate) const ZSETS: Family = Family {
 pub(crate) const SORTING: Family = Family {
     name: "sorting",
     templates: &[
+        "MSET (skey weight)...",
+        "HSET hkey field weight",
         "SORT lkey [LIMIT index index] [ASC|DESC] ALPHA [STORE lkey]",
         "SORT (lkey|setkey|zkey) [LIMIT index index] [ASC|DESC] [ALPHA]",
-        "SORT lkey BY by-pattern [LIMIT index index] [GET get-pattern]... [ASC|DESC]",
+        "= SORT lkey BY by-pattern [LIMIT index index] [GET get-pattern]... [ASC|DESC]",
         "SORT_RO (lkey|setkey|zkey) [LIMIT index index] [ASC|DESC] [ALPHA]",
     ],
 };

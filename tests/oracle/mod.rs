@@ -67,7 +67,8 @@ fn zsets() {
 
 #[test]
 fn sorting() {
-    compare_with_redis(&[families::SORTING, families::LISTS, families::HASHES, families::SETS, families::STRINGS]);
+    // Without what sets errno to ERANGE, such as INCRBYFLOAT by 1e400: Redis' SORT takes an old one for its own.
+    compare_with_redis(&[families::SORTING, families::LISTS, families::SETS]);
 }
 
 #[test]
