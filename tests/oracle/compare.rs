@@ -88,9 +88,37 @@ const RULES: &[(&str, Rule, &str)] = &[
     ("ZUNION", Rule::Numbers, "as ZADD"),
 ];
 
-impl Rule {
+/// How the gateway keeps hashes and sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EncodeVersion {
+    /// With a count of their elements.
+    V0,
+    /// Without: some writes do not know how many elements are new.
+    V1,
+}
+
+/// Commands that reply with the number of their arguments under [`EncodeVersion::V1`].
+const UNCOUNTED: &[&str] = &["HSET", "HDEL", "SADD", "SREM"];
+
+impl EncodeVersion {
+    /// The settings that choose it.
+    pub(crate) fn env(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::V0 => &[],
+            Self::V1 => &[("RESPGATE_ENCODING__HASH", "1"), ("RESPGATE_ENCODING__SET", "1")],
+        }
+    }
+
     /// The rule for a command.
-    pub(crate) fn of(args: &Args) -> Self {
+    pub(crate) fn rule(self, args: &Args) -> Rule {
+        let is_uncounted = || UNCOUNTED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes()));
+        if self == Self::V1 && is_uncounted() { Rule::Kind } else { Rule::of(args) }
+    }
+}
+
+impl Rule {
+    /// The rule for a command where nothing is uncounted.
+    fn of(args: &Args) -> Self {
         let word =
             |at: usize| args.get(at).map(|arg| String::from_utf8_lossy(arg).to_ascii_uppercase()).unwrap_or_default();
         let (name, with_sub) = (word(0), format!("{} {}", word(0), word(1)));

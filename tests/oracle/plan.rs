@@ -42,12 +42,15 @@ impl fmt::Display for Call {
 /// Writes sequences from the templates of some families.
 pub(crate) struct Planner {
     families: Vec<Vec<Template>>,
+    /// Transactions may watch keys: if that family is among those chosen.
+    watches: bool,
 }
 
 impl Planner {
     pub(crate) fn new(families: &[Family]) -> Self {
         let parse = |family: &Family| family.templates.iter().map(|text| Template::parse(text)).collect();
-        Self { families: families.iter().map(parse).collect() }
+        let watches = families.iter().any(|family| family.name == super::families::TRANSACTIONS.name);
+        Self { families: families.iter().map(parse).collect(), watches }
     }
 
     /// About `length` calls.
@@ -76,7 +79,7 @@ impl Planner {
 
     /// WATCH, perhaps a write by another, MULTI, commands, EXEC or DISCARD: at once or one by one.
     fn transaction(&self, connection: usize, calls: &mut Vec<Call>, rng: &mut StdRng) {
-        if rng.random_bool(0.5) {
+        if self.watches && rng.random_bool(0.5) {
             calls.push(Call::words(connection, &[b"WATCH", any_key(rng), any_key(rng)]));
             if rng.random_bool(0.5) {
                 let other = rng.random_range(0..CONNECTIONS);

@@ -2,15 +2,16 @@
 
 use std::io;
 
-use super::compare::{Rule, pairs_sorted, transaction_accepts};
+use super::compare::{EncodeVersion, Rule, pairs_sorted, transaction_accepts};
 use super::grammar::Args;
 use super::plan::{CONNECTIONS, Call};
-use crate::support::{Conn, Gateway, Redis, Value};
+use crate::support::{Conn, Gateway, Options, Redis, Value};
 
 /// The two servers.
 pub(crate) struct Servers {
     gateway: Gateway,
     redis: Redis,
+    version: EncodeVersion,
 }
 
 /// Where the replies part.
@@ -30,19 +31,20 @@ type Replies = (io::Result<Value>, io::Result<Value>);
 struct Pair {
     gateway: Conn,
     redis: Conn,
+    version: EncodeVersion,
     /// The rules of the queued commands, between MULTI and EXEC.
     queued: Option<Vec<Rule>>,
 }
 
 impl Servers {
-    pub(crate) fn start() -> Self {
-        Self { gateway: Gateway::start(), redis: Redis::start() }
+    pub(crate) fn start(version: EncodeVersion) -> Self {
+        Self { gateway: start_gateway(version), redis: Redis::start(), version }
     }
 
     /// Runs a sequence on empty servers and then reads everything back with `audit`.
     pub(crate) fn first_difference(&mut self, calls: &[Call], audit: &[Args]) -> Option<Difference> {
         if !self.gateway.is_running() {
-            self.gateway = Gateway::start();
+            self.gateway = start_gateway(self.version);
         }
         let mut cleaner = self.connect();
         cleaner.both(&[vec![b"FLUSHALL".to_vec()]]);
@@ -60,13 +62,17 @@ impl Servers {
             .both(audit)
             .into_iter()
             .zip(audit)
-            .find_map(|(replies, args)| differ(Rule::of(args), args, replies));
+            .find_map(|(replies, args)| differ(self.version.rule(args), args, replies));
         found.map(|difference| Difference { at: None, ..difference })
     }
 
     fn connect(&self) -> Pair {
-        Pair { gateway: self.gateway.connect(), redis: self.redis.connect(), queued: None }
+        Pair { gateway: self.gateway.connect(), redis: self.redis.connect(), version: self.version, queued: None }
     }
+}
+
+fn start_gateway(version: EncodeVersion) -> Gateway {
+    Gateway::with(&Options { env: version.env(), ..Options::default() })
 }
 
 /// The first calls that go out in one write.
@@ -107,10 +113,10 @@ impl Pair {
         match (name.as_slice(), &mut self.queued) {
             (b"MULTI", rules @ None) if !failed => *rules = Some(Vec::new()),
             (b"DISCARD" | b"RESET", rules) if !failed && !queued => *rules = None,
-            (_, Some(rules)) if queued => rules.push(Rule::of(args)),
+            (_, Some(rules)) if queued => rules.push(self.version.rule(args)),
             _ => {}
         }
-        let rule = if queued { Rule::Exact } else { Rule::of(args) };
+        let rule = if queued { Rule::Exact } else { self.version.rule(args) };
         differ(rule, args, replies)
     }
 
