@@ -153,9 +153,10 @@ async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> R
     }
     let mut replies = Vec::with_capacity(steps.len());
     let mut reply_bytes = 0;
+    let mut clock = Instant::now();
     for step in steps {
         let reply = match step {
-            Step::Run(entry, args) => run_command(&mut context, entry, args).await?,
+            Step::Run(entry, args) => run_command(&mut context, entry, args, &mut clock).await?,
             Step::Answer(reply) => reply.clone(),
         };
         reply_bytes += reply.bytes();
@@ -170,7 +171,9 @@ async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> R
 }
 
 /// Runs one command of a unit. Only a failure of the store, which is the failure of the whole unit, is an error.
-async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes]) -> Result<Reply> {
+///
+/// `clock` says when the command begins, and is moved on to when it ends.
+async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes], clock: &mut Instant) -> Result<Reply> {
     let handler = match entry.command.run {
         Run::Handler(handler) => Some(handler),
         Run::Subcommands(_) => entry.command.bare,
@@ -178,11 +181,11 @@ async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes]) -
     };
     let Some(handler) = handler else { return Ok(Error::wrong_arity(&entry.name).into_reply()) };
     let words = 1 + usize::from(entry.name.len() > entry.command.name.len());
-    let began = Instant::now();
     context.unit.begin_command();
     let result = handler(context, Args::new(args, words)).await;
     let failed = result.is_err();
-    context.gateway.statistics.ran(entry, began.elapsed(), failed);
+    let began = mem::replace(clock, Instant::now());
+    context.gateway.statistics.ran(entry, clock.duration_since(began), failed);
     if failed {
         context.unit.undo_command();
     }

@@ -2,6 +2,7 @@ use std::{collections::HashMap, future::Future, pin::Pin, sync::LazyLock};
 
 use bitflags::bitflags;
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 
 use super::{
     Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
@@ -227,7 +228,7 @@ pub struct Entry {
 /// All commands and subcommands, by name.
 pub struct Table {
     entries: Vec<Entry>,
-    by_name: HashMap<&'static [u8], usize>,
+    by_name: HashMap<&'static [u8], usize, RandomState>,
     by_subcommand: HashMap<(&'static str, &'static str), usize>,
 }
 
@@ -239,7 +240,7 @@ impl Table {
     }
 
     fn build() -> Self {
-        let mut table = Self { entries: Vec::new(), by_name: HashMap::new(), by_subcommand: HashMap::new() };
+        let mut table = Self { entries: Vec::new(), by_name: HashMap::default(), by_subcommand: HashMap::new() };
         for family in FAMILIES {
             for command in family.commands {
                 let id = table.add(family.group, command, command.name.to_owned());
@@ -267,11 +268,14 @@ impl Table {
 
     /// The command with this name, in whatever case. A container is found, its subcommands are not.
     pub fn command(&self, name: &[u8]) -> Option<&Entry> {
-        let id = match self.by_name.get(name) {
-            Some(id) => id,
-            None => self.by_name.get(name.to_ascii_lowercase().as_slice())?,
-        };
-        self.entries.get(*id)
+        /// Longer than any command's name.
+        const NAME_BYTES_MAX: usize = 32;
+
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let lowercase = buffer.get_mut(..name.len())?;
+        lowercase.copy_from_slice(name);
+        lowercase.make_ascii_lowercase();
+        self.entries.get(*self.by_name.get(&*lowercase)?)
     }
 
     /// The subcommand of `container` with this name, in whatever case.

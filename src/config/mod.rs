@@ -87,6 +87,8 @@ pub struct StoreSettings {
     pub backend: Backend,
     /// The namespace that prefixes every record, at most 255 bytes.
     pub namespace: String,
+    /// Memory for the metadata of keys as last committed, short strings with their values; 0 for none.
+    pub metadata_cache: Size,
 }
 
 /// A store that this program can use.
@@ -213,7 +215,7 @@ impl Default for StoreSettings {
         let backend = Backend::Rocksdb;
         #[cfg(not(feature = "rocksdb"))]
         let backend = Backend::Memory;
-        Self { backend, namespace: "default".to_owned() }
+        Self { backend, namespace: "default".to_owned(), metadata_cache: Size(256 << 20) }
     }
 }
 

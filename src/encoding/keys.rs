@@ -63,6 +63,12 @@ impl KeyCodec {
         record.into()
     }
 
+    /// True if `record` is some key's metadata record.
+    pub fn is_metadata(&self, record: &[u8]) -> bool {
+        let prefix = if self.slot_prefix { SLOT_PREFIX_BYTES } else { 0 };
+        record.get(prefix..).is_some_and(|record| record.starts_with(&METADATA))
+    }
+
     /// An element of a collection, or a chunk of a string: `P` `s#` ns key.len key version suffix.
     pub fn element(&self, db: u8, key: &[u8], version: u64, suffix: &[u8]) -> Bytes {
         self.versioned(ELEMENT, db, key, version, &[suffix]).into()

@@ -104,6 +104,11 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// True if `record` is the value of a string's metadata that holds all of the string: nothing else belongs to it.
+    pub fn is_whole(record: &[u8]) -> bool {
+        matches!(record, [version, kind, ..] if version & !RENAMED == 0 && *kind == Type::String as u8)
+    }
+
     /// The record's value: `u8` encode-version (0x80 set if renamed), `u8` type, `u64` key-version, `i64` expiry or -1,
     /// if renamed `u32` length and origin, then what the type adds.
     pub fn encode(&self) -> Bytes {

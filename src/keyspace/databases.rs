@@ -63,6 +63,10 @@ impl Keyspace {
     pub async fn reclaim(&self) -> Result<usize> {
         let retired: Vec<u8> = self.databases.current().retired().collect();
         for &physical in &retired {
+            // The number may come back with other keys.
+            if let Some(cache) = &self.cache {
+                cache.expire_all().await;
+            }
             for range in self.codec.database_ranges(physical) {
                 self.backend.delete_range(range).await?;
             }

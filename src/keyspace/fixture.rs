@@ -20,6 +20,7 @@ pub(crate) async fn keyspace_over(backend: Arc<dyn KvBackend>, encodings: Encodi
         namespace: "test".to_owned(),
         databases: 2,
         encodings,
+        cache_bytes: 1 << 20,
         clock: Arc::<ManualClock>::clone(&clock),
         random: Random::seeded(0),
     };

@@ -1,5 +1,6 @@
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 
+use foldhash::quality::RandomState;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// How many latches there are. More of them make it rarer that unrelated keys wait for each other; all of them
@@ -12,6 +13,7 @@ const COUNT: usize = 8192;
 /// each other in a circle.
 pub struct Latches {
     latches: Vec<Mutex<()>>,
+    hasher: RandomState,
 }
 
 /// The keys that a unit declares before it starts.
@@ -31,15 +33,15 @@ pub struct LatchGuards<'a> {
 impl Latches {
     /// A new set of latches, all free.
     pub fn new() -> Self {
-        Self { latches: (0..COUNT).map(|_| Mutex::new(())).collect() }
+        Self { latches: (0..COUNT).map(|_| Mutex::new(())).collect(), hasher: RandomState::default() }
     }
 
     /// Waits for all the latches of `scope`.
     pub async fn acquire(&self, scope: Scope<'_>) -> LatchGuards<'_> {
         let held = match scope {
-            Scope::Keys([name]) => vec![self.lock(position(name)).await],
+            Scope::Keys([name]) => vec![self.lock(self.position(name)).await],
             Scope::Keys(names) => {
-                let mut positions: Vec<usize> = names.iter().map(|name| position(name)).collect();
+                let mut positions: Vec<usize> = names.iter().map(|name| self.position(name)).collect();
                 positions.sort_unstable();
                 positions.dedup();
                 self.lock_all(positions).await
@@ -58,10 +60,16 @@ impl Latches {
     }
 
     async fn lock(&self, position: usize) -> Option<MutexGuard<'_, ()>> {
-        match self.latches.get(position) {
-            Some(latch) => Some(latch.lock().await),
-            None => None,
+        let latch = self.latches.get(position)?;
+        // Almost always free: then there is nothing to wait for, and nobody who waits is overtaken.
+        match latch.try_lock() {
+            Ok(held) => Some(held),
+            Err(_) => Some(latch.lock().await),
         }
+    }
+
+    fn position(&self, name: &[u8]) -> usize {
+        usize::try_from(self.hasher.hash_one(name) % COUNT as u64).unwrap_or_default()
     }
 }
 
@@ -69,11 +77,6 @@ impl Default for Latches {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn position(name: &[u8]) -> usize {
-    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
-    usize::try_from(hash % COUNT as u64).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! be the same for every type lives here and only here: live metadata and expiry, key-versions, the garbage that a
 //! dead key leaves, latches, watches and the map of databases.
 
+mod cache;
 mod clock;
 mod cursor;
 mod databases;
@@ -11,6 +12,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod latches;
+mod metadata;
 mod names;
 mod overlay;
 mod random;
@@ -23,6 +25,8 @@ use bytes::Bytes;
 use respgate_backend_api::{Capabilities, KvBackend};
 
 use crate::encoding::{KeyCodec, KeyVersions};
+
+use cache::MetadataCache;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
@@ -76,6 +80,8 @@ pub struct Options {
     pub databases: u8,
     /// How keys are stored that are created from now on.
     pub encodings: Encodings,
+    /// Memory for metadata as last committed; none is kept of a store that others write to as well.
+    pub cache_bytes: u64,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where chance comes from.
@@ -94,6 +100,8 @@ pub struct Keyspace {
     databases: Databases,
     latches: Latches,
     watches: Arc<Watches>,
+    /// `None` if others write to the store as well.
+    cache: Option<MetadataCache>,
 }
 
 impl Keyspace {
@@ -114,6 +122,7 @@ impl Keyspace {
             databases,
             latches: Latches::new(),
             watches: Arc::default(),
+            cache: (!capabilities.shared && options.cache_bytes > 0).then(|| MetadataCache::new(options.cache_bytes)),
         })
     }
 
@@ -161,6 +170,11 @@ impl Keyspace {
     /// Where random choices come from.
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// Where the commits of this process stand.
+    fn epoch(&self) -> u64 {
+        self.cache.as_ref().map_or(0, MetadataCache::epoch)
     }
 
     /// What the store can do.

@@ -4,6 +4,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use respgate_backend_api::{Direction, KeyRange, Result, Snapshot, Write};
 
 /// A record's value, or `None` if it does not exist.
@@ -16,7 +17,7 @@ type Value = Option<Bytes>;
 pub(super) struct Overlay {
     writes: BTreeMap<Bytes, Value>,
     /// Records read from the snapshot before a command asked for them.
-    read_ahead: HashMap<Bytes, Value>,
+    read_ahead: HashMap<Bytes, Value, RandomState>,
     /// What each write of the running command replaced in `writes`: `None` if the record was not written before.
     undo: Vec<(Bytes, Option<Value>)>,
     bytes: usize,
@@ -69,8 +70,9 @@ impl Overlay {
         !self.writes.is_empty()
     }
 
-    pub(super) fn into_writes(self) -> Vec<Write> {
-        self.writes.into_iter().collect()
+    /// The writes, and what was read ahead of them.
+    pub(super) fn into_writes(self) -> (Vec<Write>, HashMap<Bytes, Value, RandomState>) {
+        (self.writes.into_iter().collect(), self.read_ahead)
     }
 
     /// At most `limit` pairs of `range`, as if the writes were already in the snapshot.

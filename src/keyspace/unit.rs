@@ -3,24 +3,28 @@ use std::{mem, sync::Arc};
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
-use super::{Error, Intent, Key, Keyspace, Result, overlay::Overlay};
-use crate::encoding::{DatabaseMap, Garbage, KeyCodec, Metadata, Type};
+use super::{Intent, Key, Keyspace, Result, cache::Change, overlay::Overlay};
+use crate::encoding::{DatabaseMap, Garbage, KeyCodec, Metadata};
 
 /// A unit of work: commands that read one snapshot, see their own writes, and commit all together or not at all.
 ///
 /// Time stands still within a unit. Dropping a unit without [`Unit::commit`] leaves nothing in the store.
 pub struct Unit<'k> {
     keyspace: &'k Keyspace,
-    intent: Intent,
+    pub(super) intent: Intent,
     now_ms: i64,
     /// Opened by the first read, or by the commit: a unit that only overwrites reads nothing.
-    snapshot: Option<Arc<dyn Snapshot>>,
+    pub(super) snapshot: Option<Arc<dyn Snapshot>>,
     pub(super) databases: Arc<DatabaseMap>,
     /// The map of databases as the unit found it.
     databases_found: Arc<DatabaseMap>,
-    overlay: Overlay,
+    pub(super) overlay: Overlay,
+    /// Where the commits of this process stood before anything was read.
+    pub(super) epoch: u64,
+    /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
+    pub(super) trusts_cache: bool,
     /// Keys written by commands that have ended well, and by the running one from `touched_before` on.
-    touched: Vec<Key>,
+    pub(super) touched: Vec<Key>,
     touched_before: usize,
     /// The map of databases before the running command.
     databases_before: Arc<DatabaseMap>,
@@ -29,6 +33,8 @@ pub struct Unit<'k> {
 
 impl<'k> Unit<'k> {
     pub(super) async fn begin(keyspace: &'k Keyspace, intent: Intent) -> Result<Self> {
+        // Noted before the map of databases is: a later map would have moved it on.
+        let epoch = keyspace.epoch();
         let databases = keyspace.databases.current();
         let mut unit = Self {
             keyspace,
@@ -39,6 +45,8 @@ impl<'k> Unit<'k> {
             databases_before: Arc::clone(&databases),
             databases,
             overlay: Overlay::default(),
+            epoch,
+            trusts_cache: false,
             touched: Vec::new(),
             touched_before: 0,
             guards: Vec::new(),
@@ -87,112 +95,6 @@ impl<'k> Unit<'k> {
         self.overlay.undo_command();
         self.touched.truncate(self.touched_before);
         self.databases = Arc::clone(&self.databases_before);
-    }
-
-    /// Reads the metadata of `keys` ahead, in one call to the store.
-    pub async fn read_ahead(&mut self, keys: &[Key]) -> Result<()> {
-        let snapshot = self.snapshot().await?;
-        let mut records = Vec::with_capacity(keys.len());
-        for key in keys {
-            let record = self.metadata_record(key)?;
-            if self.overlay.get(&record).is_none() {
-                records.push(record);
-            }
-        }
-        let values = snapshot.multi_get(&records).await?;
-        for (record, value) in records.into_iter().zip(values) {
-            self.overlay.remember(record, value);
-        }
-        Ok(())
-    }
-
-    /// The metadata of `key`, if the key is alive. An expired key does not exist; a unit that writes buries it.
-    pub async fn load(&mut self, key: &Key) -> Result<Option<Metadata>> {
-        self.ready_to_read().await?;
-        let record = self.metadata_record(key)?;
-        let Some(value) = self.read(&record).await? else { return Ok(None) };
-        let metadata = Metadata::decode(&value)?;
-        if !metadata.is_expired(self.now_ms) {
-            return Ok(Some(metadata));
-        }
-        if self.intent == Intent::Write {
-            self.overlay.write(record, None);
-            self.bury(key, &metadata)?;
-        }
-        Ok(None)
-    }
-
-    /// The metadata of `key`, if the key is alive.
-    ///
-    /// # Errors
-    /// [`Error::WrongType`] if it is of another type than `kind`.
-    pub async fn load_as(&mut self, key: &Key, kind: Type) -> Result<Option<Metadata>> {
-        match self.load(key).await? {
-            Some(metadata) if metadata.kind() != kind => Err(Error::WrongType),
-            metadata => Ok(metadata),
-        }
-    }
-
-    /// The metadata of several keys, as [`Unit::load`] gives it, read in one call to the store.
-    pub async fn load_many(&mut self, keys: &[Key]) -> Result<Vec<Option<Metadata>>> {
-        if keys.len() > 1 {
-            self.read_ahead(keys).await?;
-        }
-        let mut loaded = Vec::with_capacity(keys.len());
-        for key in keys {
-            loaded.push(self.load(key).await?);
-        }
-        Ok(loaded)
-    }
-
-    /// The metadata of keys that the unit has not declared, read in one call to the store. Having no latch on them it
-    /// leaves them alone even if they have expired.
-    pub async fn peek_many(&mut self, keys: &[Key]) -> Result<Vec<Option<Metadata>>> {
-        self.ready_to_read().await?;
-        let mut records = Vec::with_capacity(keys.len());
-        for key in keys {
-            records.push(self.codec().metadata(self.physical(key.db)?, &key.name));
-        }
-        let values = self.read_many(records).await?;
-        let decoded = values.into_iter().map(|value| value.map(|value| Metadata::decode(&value)).transpose());
-        decoded.map(|metadata| Ok(metadata?.filter(|metadata| !metadata.is_expired(self.now_ms)))).collect()
-    }
-
-    /// Writes the metadata of `key`, whatever was there. Who replaces a key that may have elements buries it first.
-    pub fn save(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
-        let record = self.metadata_record(key)?;
-        self.overlay.write(record, Some(metadata.encode()));
-        self.touch(key);
-        Ok(())
-    }
-
-    /// Deletes `key`, whose metadata is `metadata`, in O(1): its elements become garbage.
-    pub fn remove(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
-        self.forget(key)?;
-        self.bury(key, metadata)
-    }
-
-    /// Deletes the metadata of `key` and nothing else, for a key whose elements live on under another name.
-    pub fn forget(&mut self, key: &Key) -> Result<()> {
-        let record = self.metadata_record(key)?;
-        self.overlay.write(record, None);
-        self.touch(key);
-        Ok(())
-    }
-
-    /// Records that the elements of `metadata`, once under `key`, belong to nobody any more.
-    pub fn bury(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
-        if let Some(garbage) = metadata.garbage() {
-            let owner = metadata.origin.as_ref().unwrap_or(&key.name);
-            let record = self.codec().garbage(self.physical(key.db)?, owner, metadata.version);
-            self.overlay.write(record, Some(garbage.encode()));
-        }
-        Ok(())
-    }
-
-    /// Notes that `key` has changed, for those who watch it. [`Unit::save`] and [`Unit::remove`] do this by themselves.
-    pub fn touch(&mut self, key: &Key) {
-        self.touched.push(key.clone());
     }
 
     /// Where the elements of `key`, whose metadata is `metadata`, are kept.
@@ -260,37 +162,40 @@ impl<'k> Unit<'k> {
         }
         let snapshot = self.snapshot().await?;
         let guards = mem::take(&mut self.guards);
-        snapshot.commit(WriteSet { writes: self.overlay.into_writes(), guards }).await?;
+        let (writes, read_before) = self.overlay.into_writes();
+        let announced = self.keyspace.cache.as_ref().map(|cache| {
+            let metadata = writes.iter().filter(|(record, _)| self.keyspace.codec.is_metadata(record));
+            let is_known = |record| read_before.contains_key(record);
+            cache.begin_commit(metadata.map(|write| Change { write, is_known: is_known(&write.0) }))
+        });
+        snapshot.commit(WriteSet { writes, guards }).await?;
         if !Arc::ptr_eq(&self.databases, &self.databases_found) {
             self.keyspace.databases.publish(self.databases);
+        }
+        // After the map: who notes the epoch that begins now must not find the old one.
+        if let Some(announced) = announced {
+            announced.succeeded();
         }
         self.keyspace.watches.mark_changed(&self.touched);
         Ok(())
     }
 
-    /// The record key of `key`'s metadata, which the unit guards where others may write to the store.
-    fn metadata_record(&mut self, key: &Key) -> Result<Bytes> {
-        let record = self.codec().metadata(self.physical(key.db)?, &key.name);
-        if self.keyspace.capabilities.shared && self.intent == Intent::Write {
-            self.guards.push(record.clone());
-        }
-        Ok(record)
-    }
-
-    /// A unit that takes no latch must read through the map of databases that belongs to its snapshot.
-    pub(super) async fn ready_to_read(&mut self) -> Result<()> {
-        if self.snapshot.is_none() && self.intent == Intent::Read {
-            self.snapshot().await?;
-        }
-        Ok(())
-    }
-
-    async fn snapshot(&mut self) -> Result<Arc<dyn Snapshot>> {
+    /// The snapshot that the unit reads.
+    ///
+    /// # Errors
+    /// A [`Conflict`](respgate_backend_api::Error::Conflict) if the unit has read from the cache what may be older.
+    pub(super) async fn snapshot(&mut self) -> Result<Arc<dyn Snapshot>> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(Arc::clone(snapshot));
         }
         loop {
+            let epoch = self.keyspace.epoch();
             let snapshot = self.keyspace.backend.snapshot().await?;
+            if !self.trusts_cache {
+                self.epoch = epoch;
+            } else if self.keyspace.epoch() != self.epoch {
+                return Err(respgate_backend_api::Error::Conflict.into());
+            }
             let databases = self.keyspace.databases.current();
             // A unit that writes holds latches, so nobody can have changed the map since it began.
             if self.intent == Intent::Write || Arc::ptr_eq(&databases, &self.databases) {

@@ -13,7 +13,7 @@ const BLOOM_BITS_PER_KEY: f64 = 10.0;
 
 /// Write buffers of one family before its writers wait. With buffers of a quarter of the budget, one family alone
 /// stays within the budget.
-const WRITE_BUFFERS_MAX: i32 = 3;
+const WRITE_BUFFERS_MAX: i32 = 24;
 
 /// The most deleted keys that a scan in memory walks over between two that are there: some ten microseconds of work.
 const INLINE_SKIPS_MAX: u64 = 256;
@@ -58,7 +58,8 @@ pub(crate) fn families(options: &RocksdbOptions, cache: &Cache) -> Vec<ColumnFam
 
 fn family_options(family: Family, options: &RocksdbOptions, cache: &Cache) -> Options {
     let mut tuned = Options::default();
-    tuned.set_write_buffer_size(options.write_buffer_bytes / 4);
+    tuned.set_write_buffer_size(options.write_buffer_bytes / 32);
+    tuned.set_min_write_buffer_number_to_merge(8);
     tuned.set_max_write_buffer_number(WRITE_BUFFERS_MAX);
     // The size of a level follows from the size of the data, so that most of it lies in the bottommost level and
     // dead versions take a tenth of the space, not half.

@@ -1,0 +1,183 @@
+use bytes::Bytes;
+
+use super::{Error, Intent, Key, Result, Unit};
+use crate::encoding::{Metadata, Type};
+
+/// A record with its value, or `None` if it does not exist.
+type Known = (Bytes, Option<Bytes>);
+
+impl Unit<'_> {
+    /// Reads the metadata of `keys` ahead: from the cache, and what that does not know in one call to the store.
+    pub async fn read_ahead(&mut self, keys: &[Key]) -> Result<()> {
+        let (mut known, mut unknown) = self.recall(keys)?;
+        if self.intent == Intent::Read {
+            let needs_store = |(_, value): &Known| value.as_ref().is_some_and(|value| !Metadata::is_whole(value));
+            if !unknown.is_empty() || known.iter().any(needs_store) {
+                (known, unknown) = self.join_snapshot(keys, known, unknown).await?;
+            }
+            self.trusts_cache |= self.snapshot.is_none() && !known.is_empty();
+        }
+        for (record, value) in known {
+            self.overlay.remember(record, value);
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let values = self.snapshot().await?.multi_get(&unknown).await?;
+        for (record, value) in unknown.into_iter().zip(values) {
+            if let Some(cache) = &self.keyspace().cache {
+                cache.fill(&record, &value, self.epoch);
+            }
+            self.overlay.remember(record, value);
+        }
+        Ok(())
+    }
+
+    /// Looks for the metadata of `keys` in the cache: what it knows, and the records of which it knows nothing.
+    ///
+    /// What a unit that writes finds there is what the store says, because it has latched its keys. For others it is
+    /// of the unit's moment only if nothing has been committed since that.
+    fn recall(&mut self, keys: &[Key]) -> Result<(Vec<Known>, Vec<Bytes>)> {
+        let (mut known, mut unknown) = (Vec::with_capacity(keys.len()), Vec::new());
+        for key in keys {
+            let record = self.metadata_record(key)?;
+            if self.overlay.get(&record).is_some() {
+                continue;
+            }
+            match self.keyspace().cache.as_ref().and_then(|cache| cache.get(&record)) {
+                Some(value) => known.push((record, value)),
+                None => unknown.push(record),
+            }
+        }
+        if self.intent == Intent::Read && !known.is_empty() && self.keyspace().epoch() != self.epoch {
+            unknown.extend(known.drain(..).map(|(record, _)| record));
+        }
+        Ok((known, unknown))
+    }
+
+    /// Opens the snapshot, and lets go of what is known if that may be of another moment, or of other databases.
+    async fn join_snapshot(
+        &mut self,
+        keys: &[Key],
+        known: Vec<Known>,
+        unknown: Vec<Bytes>,
+    ) -> Result<(Vec<Known>, Vec<Bytes>)> {
+        let (epoch, databases) = (self.epoch, self.databases.clone());
+        self.snapshot().await?;
+        if self.keyspace().epoch() == epoch && *self.databases == *databases {
+            return Ok((known, unknown));
+        }
+        let records: Result<Vec<Bytes>> = keys.iter().map(|key| self.metadata_record(key)).collect();
+        Ok((Vec::new(), records?.into_iter().filter(|record| self.overlay.get(record).is_none()).collect()))
+    }
+
+    /// The metadata of `key`, if the key is alive. An expired key does not exist; a unit that writes buries it.
+    pub async fn load(&mut self, key: &Key) -> Result<Option<Metadata>> {
+        let mut record = self.metadata_record(key)?;
+        if self.overlay.get(&record).is_none() {
+            self.read_ahead(std::slice::from_ref(key)).await?;
+            // The snapshot may have come with another map of databases.
+            record = self.metadata_record(key)?;
+        }
+        let Some(Some(value)) = self.overlay.get(&record) else { return Ok(None) };
+        let metadata = Metadata::decode(value)?;
+        if !metadata.is_expired(self.now_ms()) {
+            return Ok(Some(metadata));
+        }
+        if self.intent == Intent::Write {
+            self.overlay.write(record, None);
+            self.bury(key, &metadata)?;
+        }
+        Ok(None)
+    }
+
+    /// The metadata of `key`, if the key is alive.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] if it is of another type than `kind`.
+    pub async fn load_as(&mut self, key: &Key, kind: Type) -> Result<Option<Metadata>> {
+        match self.load(key).await? {
+            Some(metadata) if metadata.kind() != kind => Err(Error::WrongType),
+            metadata => Ok(metadata),
+        }
+    }
+
+    /// The metadata of several keys, as [`Unit::load`] gives it, read in one call to the store.
+    pub async fn load_many(&mut self, keys: &[Key]) -> Result<Vec<Option<Metadata>>> {
+        if keys.len() > 1 {
+            self.read_ahead(keys).await?;
+        }
+        let mut loaded = Vec::with_capacity(keys.len());
+        for key in keys {
+            loaded.push(self.load(key).await?);
+        }
+        Ok(loaded)
+    }
+
+    /// The metadata of keys that the unit has not declared, read in one call to the store. Having no latch on them it
+    /// leaves them alone even if they have expired.
+    pub async fn peek_many(&mut self, keys: &[Key]) -> Result<Vec<Option<Metadata>>> {
+        self.ready_to_read().await?;
+        let mut records = Vec::with_capacity(keys.len());
+        for key in keys {
+            records.push(self.codec().metadata(self.physical(key.db)?, &key.name));
+        }
+        let values = self.read_many(records).await?;
+        let decoded = values.into_iter().map(|value| value.map(|value| Metadata::decode(&value)).transpose());
+        decoded.map(|metadata| Ok(metadata?.filter(|metadata| !metadata.is_expired(self.now_ms())))).collect()
+    }
+
+    /// Writes the metadata of `key`, whatever was there. Who replaces a key that may have elements buries it first.
+    pub fn save(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
+        let record = self.metadata_record(key)?;
+        self.overlay.write(record, Some(metadata.encode()));
+        self.touch(key);
+        Ok(())
+    }
+
+    /// Deletes `key`, whose metadata is `metadata`, in O(1): its elements become garbage.
+    pub fn remove(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
+        self.forget(key)?;
+        self.bury(key, metadata)
+    }
+
+    /// Deletes the metadata of `key` and nothing else, for a key whose elements live on under another name.
+    pub fn forget(&mut self, key: &Key) -> Result<()> {
+        let record = self.metadata_record(key)?;
+        self.overlay.write(record, None);
+        self.touch(key);
+        Ok(())
+    }
+
+    /// Records that the elements of `metadata`, once under `key`, belong to nobody any more.
+    pub fn bury(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
+        if let Some(garbage) = metadata.garbage() {
+            let owner = metadata.origin.as_ref().unwrap_or(&key.name);
+            let record = self.codec().garbage(self.physical(key.db)?, owner, metadata.version);
+            self.overlay.write(record, Some(garbage.encode()));
+        }
+        Ok(())
+    }
+
+    /// Notes that `key` has changed, for those who watch it. [`Unit::save`] and [`Unit::remove`] do this by themselves.
+    pub fn touch(&mut self, key: &Key) {
+        self.touched.push(key.clone());
+    }
+
+    /// The record key of `key`'s metadata, which the unit guards where others may write to the store.
+    fn metadata_record(&mut self, key: &Key) -> Result<Bytes> {
+        let record = self.codec().metadata(self.physical(key.db)?, &key.name);
+        if self.intent == Intent::Write && self.keyspace().capabilities.shared {
+            self.guard(record.clone());
+        }
+        Ok(record)
+    }
+
+    /// A unit that takes no latch must read through the map of databases that belongs to its snapshot.
+    pub(super) async fn ready_to_read(&mut self) -> Result<()> {
+        if self.snapshot.is_none() && self.intent == Intent::Read {
+            self.snapshot().await?;
+        }
+        Ok(())
+    }
+}
