@@ -11,6 +11,7 @@ use tokio::task;
 use crate::deletion::Reclaim;
 use crate::error;
 use crate::family::{Families, Family};
+use crate::group::Group;
 use crate::open;
 use crate::options::{RocksdbOptions, SyncMode};
 use crate::tuning;
@@ -35,6 +36,7 @@ pub(crate) struct Engine {
     /// Commits without guards share it. A commit with guards holds it alone, so that nothing is written between its
     /// check and its write.
     pub(crate) commits: RwLock<()>,
+    pub(crate) group: Group,
     pub(crate) reclaim: Reclaim,
     closed: AtomicBool,
     failure: Failure,
@@ -63,6 +65,7 @@ impl Engine {
             patient: WriteOptions::default(),
             impatient: tuning::impatient_write(),
             commits: RwLock::new(()),
+            group: Group::default(),
             reclaim: Reclaim::default(),
             closed: AtomicBool::new(false),
             failure: Failure::default(),
@@ -92,7 +95,7 @@ impl Engine {
 
     /// Writes all of `writes`, if that needs nobody to wait: neither for a disk, nor for another commit, nor for
     /// RocksDB to catch up. `None`: it would, and nothing was written.
-    pub(crate) fn try_write(&self, writes: &[Write]) -> Option<Result<()>> {
+    pub(crate) fn try_write<'w>(&self, writes: impl Iterator<Item = &'w Write> + Clone) -> Option<Result<()>> {
         if self.sync == SyncMode::Always {
             return None;
         }
@@ -107,7 +110,7 @@ impl Engine {
     }
 
     /// Writes all of `writes`, however long that takes. The caller holds [`Self::commits`].
-    pub(crate) fn write(&self, writes: &[Write]) -> Result<()> {
+    pub(crate) fn write<'w>(&self, writes: impl Iterator<Item = &'w Write> + Clone) -> Result<()> {
         self.write_batch(self.batch(writes))
     }
 
@@ -149,11 +152,11 @@ impl Engine {
         synced
     }
 
-    fn batch(&self, writes: &[Write]) -> WriteBatch {
+    fn batch<'w>(&self, writes: impl Iterator<Item = &'w Write> + Clone) -> WriteBatch {
         /// RocksDB adds a tag, a family and two lengths to a write; this is their most for keys below 2 MiB.
         const OVERHEAD: usize = 16;
         let bytes = |(key, value): &Write| OVERHEAD + key.len() + value.as_ref().map_or(0, |value| value.len());
-        let mut batch = WriteBatch::with_capacity_bytes(OVERHEAD + writes.iter().map(bytes).sum::<usize>());
+        let mut batch = WriteBatch::with_capacity_bytes(OVERHEAD + writes.clone().map(bytes).sum::<usize>());
         for (key, value) in writes {
             let family = self.handle(Family::of(key));
             match value {

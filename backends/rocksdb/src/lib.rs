@@ -11,6 +11,7 @@ mod deletion;
 mod engine;
 mod error;
 mod family;
+mod group;
 mod limits;
 mod log_sync;
 mod open;

@@ -9,11 +9,15 @@ use self_cell::self_cell;
 use crate::engine::{Engine, blocking};
 use crate::error::{self, is_incomplete};
 use crate::family::Family;
+use crate::group;
 use crate::limits;
 use crate::tuning::{self, Reach};
 
 /// The most bytes that a scan collects, or a commit writes, on the thread that polls it: about a millisecond of work.
 const INLINE_BYTES_MAX: usize = 128 << 10;
+
+/// The most bytes of a commit that waits for others. The cost of larger ones lies in their bytes, which are not shared.
+const GROUP_BYTES_MAX: usize = 4 << 10;
 
 /// The most keys that are looked up on the thread that polls: about a millisecond of work.
 const INLINE_KEYS_MAX: usize = 1_024;
@@ -144,11 +148,11 @@ impl View {
         let engine = self.engine();
         if writes.guards.is_empty() {
             let _shared = engine.commits.read();
-            return engine.write(&writes.writes);
+            return engine.write(writes.writes.iter());
         }
         let _alone = engine.commits.write();
         self.check_guards(&writes.guards)?;
-        if writes.writes.is_empty() { Ok(()) } else { engine.write(&writes.writes) }
+        if writes.writes.is_empty() { Ok(()) } else { engine.write(writes.writes.iter()) }
     }
 
     /// Compares the guarded keys' values with what they are now. The caller lets nobody commit.
@@ -271,9 +275,13 @@ impl Snapshot for RocksdbSnapshot {
         if writes.is_empty() {
             return Ok(());
         }
+        let bytes = writes.bytes();
+        if writes.guards.is_empty() && bytes <= GROUP_BYTES_MAX {
+            return group::commit(engine, writes.writes, bytes).await;
+        }
         if writes.guards.is_empty()
-            && writes.bytes() <= INLINE_BYTES_MAX
-            && let Some(written) = engine.try_write(&writes.writes)
+            && bytes <= INLINE_BYTES_MAX
+            && let Some(written) = engine.try_write(writes.writes.iter())
         {
             return written;
         }

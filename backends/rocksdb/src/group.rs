@@ -1,0 +1,77 @@
+//! Group commit: what tasks commit at about the same time is written together.
+//!
+//! One write of RocksDB costs a system call and a passage through its queue of writers, however little it carries. So
+//! the first commit starts a task that waits for its next turn: by then every task that is ready to run, and every
+//! connection whose request has arrived, has had the opportunity to add its commit.
+
+use std::iter;
+use std::mem;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use respgate_backend_api::{Error, Result, Write};
+use tokio::sync::oneshot;
+use tokio::task;
+
+use crate::engine::{Engine, blocking};
+
+/// The most bytes that are written together: about a millisecond of work, if nobody has to wait.
+const BYTES_MAX: usize = 128 << 10;
+
+/// The commits that are to be written next.
+#[derive(Default)]
+pub(crate) struct Group {
+    waiting: Mutex<Vec<Waiting>>,
+}
+
+struct Waiting {
+    writes: Vec<Write>,
+    bytes: usize,
+    written: oneshot::Sender<Result<()>>,
+}
+
+/// Commits `writes`, which are `bytes` long, with those of other tasks. Each commit stays atomic by itself.
+pub(crate) async fn commit(engine: &Arc<Engine>, writes: Vec<Write>, bytes: usize) -> Result<()> {
+    let (written, outcome) = oneshot::channel();
+    let is_first = {
+        let mut waiting = engine.group.waiting.lock();
+        waiting.push(Waiting { writes, bytes, written });
+        waiting.len() == 1
+    };
+    if is_first {
+        task::spawn(write_waiting(Arc::clone(engine)));
+    }
+    outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("the process is shutting down".into())))
+}
+
+async fn write_waiting(engine: Arc<Engine>) {
+    task::yield_now().await;
+    let mut waiting = mem::take(&mut *engine.group.waiting.lock()).into_iter().peekable();
+    while waiting.peek().is_some() {
+        let mut bytes = 0;
+        let group: Vec<Waiting> = iter::from_fn(|| {
+            let next = waiting.next_if(|next| bytes == 0 || bytes + next.bytes <= BYTES_MAX)?;
+            bytes += next.bytes;
+            Some(next)
+        })
+        .collect();
+        let (writes, writers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.writes, one.written)).unzip();
+        let written = write(&engine, writes).await;
+        for writer in writers {
+            // A task that is gone needs no answer.
+            let _ = writer.send(written.clone());
+        }
+    }
+}
+
+async fn write(engine: &Arc<Engine>, group: Vec<Vec<Write>>) -> Result<()> {
+    if let Some(written) = engine.try_write(group.iter().flatten()) {
+        return written;
+    }
+    let engine = Arc::clone(engine);
+    blocking(move || {
+        let _shared = engine.commits.read();
+        engine.write(group.iter().flatten())
+    })
+    .await
+}
