@@ -64,6 +64,11 @@ impl<'a> Args<'a> {
         found
     }
 
+    /// Takes the next argument if it is one of these words, in whatever case, and gives what the word stands for.
+    pub fn take_one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Option<T> {
+        words.iter().find(|(word, _)| self.take(word)).map(|(_, meaning)| *meaning)
+    }
+
     /// The next argument as an integer, in the only spelling that Redis takes.
     pub fn next_integer(&mut self) -> Result<i64> {
         parse_integer(self.next_value()?).ok_or(Error::NOT_INTEGER)

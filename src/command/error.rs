@@ -34,6 +34,8 @@ impl Error {
     pub const OVERFLOW: Self = Self::text("ERR increment or decrement would overflow");
     /// An increment would give NaN or infinity.
     pub const NOT_FINITE: Self = Self::text("ERR increment would produce NaN or Infinity");
+    /// A score would be NaN.
+    pub const NOT_A_NUMBER: Self = Self::text("ERR resulting score is not a number (NaN)");
     /// The key does not exist, where it must.
     pub const NO_SUCH_KEY: Self = Self::text("ERR no such key");
     /// A value would be longer than `proto-max-bulk-len`.
@@ -139,6 +141,7 @@ impl From<types::Error> for Error {
             types::Error::NotFloat => Self::NOT_FLOAT,
             types::Error::Overflow => Self::OVERFLOW,
             types::Error::NotFinite => Self::NOT_FINITE,
+            types::Error::NotANumber => Self::NOT_A_NUMBER,
             types::Error::StringTooLong => Self::STRING_TOO_LONG,
             types::Error::IndexOutOfRange => Self::INDEX_OUT_OF_RANGE,
             types::Error::NoSuchKey => Self::NO_SUCH_KEY,

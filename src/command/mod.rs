@@ -34,6 +34,7 @@ mod strings;
 mod table;
 mod transactions;
 mod unsupported;
+mod zsets;
 
 pub use args::Args;
 pub use context::Context;

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::{
     Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
-    introspection, lists, object, scan, server, sets, sort, strings, transactions, unsupported,
+    introspection, lists, object, scan, server, sets, sort, strings, transactions, unsupported, zsets,
 };
 use crate::resp::Reply;
 
@@ -202,6 +202,7 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Hash, commands: hashes::COMMANDS },
     Family { group: Group::List, commands: lists::COMMANDS },
     Family { group: Group::Set, commands: sets::COMMANDS },
+    Family { group: Group::SortedSet, commands: zsets::COMMANDS },
     Family { group: Group::Transactions, commands: transactions::COMMANDS },
     Family { group: Group::Connection, commands: connection::COMMANDS },
     Family { group: Group::Connection, commands: client::COMMANDS },

@@ -89,6 +89,11 @@ impl KeyCodec {
         KeyRange::prefix(self.versioned(SCORE, db, key, version, &[]))
     }
 
+    /// A place in the score index: an ordered score, and the whole or the beginning of a name.
+    pub fn score_at(&self, db: u8, key: &[u8], version: u64, place: &[u8]) -> Bytes {
+        self.versioned(SCORE, db, key, version, &[place]).into()
+    }
+
     /// The part of the score index whose scores lie within two bounds; empty if no score can.
     pub fn scores_between(&self, db: u8, key: &[u8], version: u64, min: Bound<f64>, max: Bound<f64>) -> KeyRange {
         let from = |score| Bytes::from(self.versioned(SCORE, db, key, version, &[&encode_score(score)]));

@@ -78,6 +78,8 @@ pub enum Body {
     Zset {
         /// How many members there are.
         count: Option<u32>,
+        /// Between which places in the score index they are; encode-version 1 has no index here.
+        bounds: ZsetBounds,
     },
     /// A list, whose elements lie at the positions from `head` up to but without `tail`.
     List {
@@ -88,6 +90,21 @@ pub enum Body {
         /// The position after the last element.
         tail: u64,
     },
+}
+
+/// The part of the score index of a sorted set that may hold anything. Members that are taken from an end leave deleted
+/// records behind, which a scan that began at the very end would have to walk over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ZsetBounds {
+    /// No member's ordered score and name are below this.
+    pub low: Bytes,
+    /// Every member's ordered score and name are below this; empty if there is no such bound.
+    pub high: Bytes,
+}
+
+impl ZsetBounds {
+    /// The longest bound that is kept: the score, and a name of usual length.
+    pub const BYTES_MAX: usize = 8 + 64;
 }
 
 /// The value of a key's metadata record: the record that says whether a key exists, what it is, and when it expires.
@@ -158,7 +175,7 @@ impl Metadata {
         match self.body {
             Body::String(_) | Body::List { .. } => 0,
             Body::Chunks { .. } => 1,
-            Body::Hash { count } | Body::Set { count } | Body::Zset { count } => u8::from(count.is_none()),
+            Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => u8::from(count.is_none()),
         }
     }
 
@@ -183,7 +200,8 @@ impl Body {
         match self {
             Self::String(value) => value.len(),
             Self::Chunks { .. } => 8 + 4,
-            Self::Hash { count } | Self::Set { count } | Self::Zset { count } => count.map_or(0, |_| 4),
+            Self::Hash { count } | Self::Set { count } => count.map_or(0, |_| 4),
+            Self::Zset { bounds, .. } => 4 + 2 + bounds.low.len() + bounds.high.len(),
             Self::List { .. } => 4 + 8 + 8,
         }
     }
@@ -195,9 +213,19 @@ impl Body {
                 record.put_u64(*bytes);
                 record.put_u32(*chunk_bytes);
             }
-            Self::Hash { count } | Self::Set { count } | Self::Zset { count } => {
+            Self::Hash { count } | Self::Set { count } => {
                 if let Some(count) = count {
                     record.put_u32(*count);
+                }
+            }
+            Self::Zset { count: None, .. } => {}
+            Self::Zset { count: Some(count), bounds } => {
+                record.put_u32(*count);
+                if *bounds != ZsetBounds::default() {
+                    for bound in [&bounds.low, &bounds.high] {
+                        record.put_u8(bound.len() as u8);
+                        record.put_slice(bound);
+                    }
                 }
             }
             Self::List { count, head, tail } => {
@@ -214,7 +242,8 @@ impl Body {
             (Type::String, 1) => take_chunks(&mut extra)?,
             (Type::Hash, 0 | 1) => take_count(encode_version, &mut extra).map(|count| Self::Hash { count }),
             (Type::Set, 0 | 1) => take_count(encode_version, &mut extra).map(|count| Self::Set { count }),
-            (Type::Zset, 0 | 1) => take_count(encode_version, &mut extra).map(|count| Self::Zset { count }),
+            (Type::Zset, 0) => take_zset(&mut extra),
+            (Type::Zset, 1) => Some(Self::Zset { count: None, bounds: ZsetBounds::default() }),
             (Type::List, 0) => take_list(&mut extra),
             (kind, encode_version) => return Err(DecodeError::UnknownEncodeVersion { kind, encode_version }),
         };
@@ -244,6 +273,21 @@ fn take_chunks(extra: &mut Bytes) -> Result<Option<Body>, DecodeError> {
     Ok(Some(Body::Chunks { bytes, chunk_bytes }))
 }
 
+fn take_zset(extra: &mut Bytes) -> Option<Body> {
+    let count = Some(extra.try_get_u32().ok()?);
+    let mut bounds = ZsetBounds::default();
+    if extra.has_remaining() {
+        bounds.low = take_bound(extra)?;
+        bounds.high = take_bound(extra)?;
+    }
+    Some(Body::Zset { count, bounds })
+}
+
+fn take_bound(extra: &mut Bytes) -> Option<Bytes> {
+    let bytes = usize::from(extra.try_get_u8().ok()?);
+    (bytes <= extra.len()).then(|| extra.split_to(bytes))
+}
+
 fn take_list(extra: &mut Bytes) -> Option<Body> {
     let count = extra.try_get_u32().ok()?;
     let head = extra.try_get_u64().ok()?;
@@ -270,7 +314,7 @@ mod tests {
 
     #[test]
     fn golden_bytes_of_each_type_and_encode_version() {
-        let cases: [(Body, &[u8]); 11] = [
+        let cases: [(Body, &[u8]); 12] = [
             (
                 Body::String(Bytes::from_static(b"a\0\xff")),
                 b"\x00\x01\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xffa\0\xff",
@@ -287,10 +331,21 @@ mod tests {
             ),
             (Body::Hash { count: None }, b"\x01\x02\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff"),
             (
-                Body::Zset { count: Some(1) },
+                Body::Zset { count: Some(1), bounds: ZsetBounds::default() },
                 b"\x00\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x01",
             ),
-            (Body::Zset { count: None }, b"\x01\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff"),
+            (
+                Body::Zset {
+                    count: Some(1),
+                    bounds: ZsetBounds { low: Bytes::from_static(b"\x80\0\0\0\0\0\0\0a"), high: Bytes::new() },
+                },
+                b"\x00\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x01\
+                  \x09\x80\0\0\0\0\0\0\0a\x00",
+            ),
+            (
+                Body::Zset { count: None, bounds: ZsetBounds::default() },
+                b"\x01\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff",
+            ),
             (
                 Body::List { count: 2, head: LIST_START - 1, tail: LIST_START + 1 },
                 b"\x00\x04\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x02\
@@ -386,8 +441,14 @@ mod tests {
         let garbage = |body| metadata(body).garbage().unwrap();
         let chunks = garbage(Body::Chunks { bytes: 1, chunk_bytes: 1 });
         assert_eq!(chunks, Garbage { kind: Type::String, encode_version: 1 });
-        assert_eq!(garbage(Body::Zset { count: None }), Garbage { kind: Type::Zset, encode_version: 1 });
-        assert_eq!(garbage(Body::Zset { count: Some(1) }), Garbage { kind: Type::Zset, encode_version: 0 });
+        assert_eq!(
+            garbage(Body::Zset { count: None, bounds: ZsetBounds::default() }),
+            Garbage { kind: Type::Zset, encode_version: 1 }
+        );
+        assert_eq!(
+            garbage(Body::Zset { count: Some(1), bounds: ZsetBounds::default() }),
+            Garbage { kind: Type::Zset, encode_version: 0 }
+        );
     }
 
     fn bytes() -> impl Strategy<Value = Bytes> {
@@ -400,7 +461,10 @@ mod tests {
             (any::<u64>(), 1..=u32::MAX).prop_map(|(bytes, chunk_bytes)| Body::Chunks { bytes, chunk_bytes }),
             any::<Option<u32>>().prop_map(|count| Body::Hash { count }),
             any::<Option<u32>>().prop_map(|count| Body::Set { count }),
-            any::<Option<u32>>().prop_map(|count| Body::Zset { count }),
+            any::<(Option<u32>, [u8; 9], [u8; 8])>().prop_map(|(count, low, high)| {
+                let bounds = ZsetBounds { low: Bytes::copy_from_slice(&low), high: Bytes::copy_from_slice(&high) };
+                Body::Zset { count, bounds: if count.is_some() { bounds } else { ZsetBounds::default() } }
+            }),
             any::<(u32, u64, u64)>().prop_map(|(count, head, tail)| Body::List { count, head, tail }),
         ]
     }

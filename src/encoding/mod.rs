@@ -32,7 +32,7 @@ pub use error::DecodeError;
 pub use garbage::Garbage;
 pub use keys::{KeyCodec, NamespaceTooLong};
 pub use member::index_of_member;
-pub use metadata::{Body, LIST_START, Metadata, Type};
+pub use metadata::{Body, LIST_START, Metadata, Type, ZsetBounds};
 pub use score::{decode_member_score, decode_score, encode_member_score, encode_score};
 pub use slot::{SLOTS, slot, slot_prefix};
 pub use version::KeyVersions;

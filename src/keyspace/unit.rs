@@ -1,4 +1,4 @@
-use std::{mem, sync::Arc};
+use std::{mem, ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
@@ -239,9 +239,25 @@ impl Collection<'_> {
         self.codec.score(self.db, &self.owner, self.version, score, member)
     }
 
+    /// The record at a place in the score index: an ordered score, and the whole or the beginning of a name.
+    pub fn score_at(&self, place: &[u8]) -> Bytes {
+        self.codec.score_at(self.db, &self.owner, self.version, place)
+    }
+
     /// The records of the whole score index.
     pub fn scores(&self) -> KeyRange {
         self.codec.scores(self.db, &self.owner, self.version)
+    }
+
+    /// The records of the score index whose scores lie within two bounds.
+    pub fn scores_between(&self, min: Bound<f64>, max: Bound<f64>) -> KeyRange {
+        self.codec.scores_between(self.db, &self.owner, self.version, min, max)
+    }
+
+    /// The member and the score in one of [`Self::scores`]' records.
+    pub fn scored(&self, record: &Bytes) -> (Bytes, f64) {
+        let (score, member) = self.codec.score_and_member(&self.owner, record).unwrap_or_default();
+        (member, score)
     }
 
     /// The ranges of all records that a collection of this kind consists of, beside its metadata.

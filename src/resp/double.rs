@@ -63,28 +63,52 @@ const TEXT_BYTES_MAX: usize = 25;
 /// decimal or, after `0x`, hexadecimal digits with a point and an exponent (`e` or `p`), or `inf` or `infinity` in any
 /// case, after an optional sign. Blanks, NaN, and values too large or too small for a double are refused.
 pub fn parse_double(text: &[u8]) -> Option<f64> {
+    parse(text).filter(|read| !read.is_out_of_range).map(|read| read.value)
+}
+
+/// The double that `text` is, as Redis reads the bounds of ranges of scores: with plain `strtod`, which in addition takes
+/// blanks before the number, a number too large or too small for a double, nothing at all for 0, and whatever follows a
+/// zero byte.
+pub fn parse_bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
+    parse(text.get(blanks..)?).map(|read| read.value)
+}
+
+struct Read {
+    value: f64,
+    /// The value is infinite or zero only because no double is as large or as small.
+    is_out_of_range: bool,
+}
+
+fn parse(text: &[u8]) -> Option<Read> {
     let (negative, magnitude) = match text {
         [b'-', magnitude @ ..] => (true, magnitude),
         [b'+', magnitude @ ..] => (false, magnitude),
         magnitude => (false, magnitude),
     };
-    let value = match magnitude {
+    let read = match magnitude {
         [b'0', b'x' | b'X', digits @ ..] => parse_hexadecimal(digits)?,
         [b'0'..=b'9' | b'.', ..] => parse_decimal(magnitude)?,
-        word if word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity") => f64::INFINITY,
+        word if word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity") => {
+            Read { value: f64::INFINITY, is_out_of_range: false }
+        }
         _ => return None,
     };
-    Some(if negative { -value } else { value })
+    Some(Read { value: if negative { -read.value } else { read.value }, ..read })
 }
 
-fn parse_decimal(text: &[u8]) -> Option<f64> {
+fn parse_decimal(text: &[u8]) -> Option<Read> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let mut mantissa = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
-    in_range(value, mantissa.all(|byte| matches!(byte, b'0' | b'.')))
+    Some(in_range(value, mantissa.all(|byte| matches!(byte, b'0' | b'.'))))
 }
 
 /// Reads `h.hhhp-dd`, point and exponent optional.
-fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+fn parse_hexadecimal(text: &[u8]) -> Option<Read> {
     let mut parts = text.splitn(2, |byte| matches!(byte, b'p' | b'P'));
     let (mantissa, exponent) = (parts.next()?, parts.next());
     let mut parts = mantissa.splitn(2, |byte| *byte == b'.');
@@ -108,7 +132,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
         }
     }
     let value = scale_by_power_of_two(significant as f64, scale);
-    in_range(value, significant == 0)
+    Some(in_range(value, significant == 0))
 }
 
 /// A sign, and decimal digits; stops counting where no double reaches any more.
@@ -140,9 +164,8 @@ fn scale_by_power_of_two(mut value: f64, mut scale: i64) -> f64 {
     value
 }
 
-/// `value`, unless it is infinite or zero only because no double is as large or as small.
-fn in_range(value: f64, is_zero: bool) -> Option<f64> {
-    (value.is_finite() && (value != 0.0 || is_zero)).then_some(value)
+fn in_range(value: f64, is_zero: bool) -> Read {
+    Read { value, is_out_of_range: !value.is_finite() || (value == 0.0 && !is_zero) }
 }
 
 #[cfg(test)]
@@ -245,6 +268,26 @@ mod tests {
             assert_eq!(parse_double(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(parse_double(b"1\xff"), None);
+    }
+
+    #[test]
+    fn bounds_are_read_more_freely() {
+        let cases = [
+            ("", 0.0),
+            ("1.5", 1.5),
+            (" \t1", 1.0),
+            ("-inf", f64::NEG_INFINITY),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("7\0x", 7.0),
+        ];
+        for (text, value) in cases {
+            assert_eq!(parse_bound(text.as_bytes()), Some(value), "{text:?}");
+        }
+        for text in [" ", "1 ", "nan", "x", "(1", "-"] {
+            assert_eq!(parse_bound(text.as_bytes()), None, "{text:?}");
+        }
     }
 
     proptest! {

@@ -23,6 +23,8 @@ pub(super) struct Open<'k> {
     metadata: Metadata,
     elements: Collection<'k>,
     is_new: bool,
+    /// True if the metadata must be saved even if the count stays the same.
+    is_changed: bool,
 }
 
 impl<'k> Open<'k> {
@@ -30,7 +32,7 @@ impl<'k> Open<'k> {
     pub(super) async fn find(unit: &mut Unit<'k>, key: &Key, kind: Type) -> Result<Option<Self>> {
         let Some(metadata) = unit.load_as(key, kind).await? else { return Ok(None) };
         let elements = unit.collection(key, &metadata)?;
-        Ok(Some(Self { key: key.clone(), metadata, elements, is_new: false }))
+        Ok(Some(Self { key: key.clone(), metadata, elements, is_new: false, is_changed: false }))
     }
 
     /// The collection at `key`, or an empty one with this body, which [`Open::settle`] will save.
@@ -45,12 +47,28 @@ impl<'k> Open<'k> {
     pub(super) fn create(unit: &mut Unit<'k>, key: &Key, body: Body) -> Result<Self> {
         let metadata = Metadata { version: unit.new_version(), expires_at_ms: None, body, origin: None };
         let elements = unit.collection(key, &metadata)?;
-        Ok(Self { key: key.clone(), metadata, elements, is_new: true })
+        Ok(Self { key: key.clone(), metadata, elements, is_new: true, is_changed: false })
     }
 
     /// Where the elements are.
     pub(super) fn elements(&self) -> &Collection<'k> {
         &self.elements
+    }
+
+    /// What the type keeps in the metadata.
+    pub(super) fn body(&self) -> &Body {
+        &self.metadata.body
+    }
+
+    /// Changes what the type keeps in the metadata, which [`Open::settle`] will save.
+    pub(super) fn body_mut(&mut self) -> &mut Body {
+        self.is_changed = true;
+        &mut self.metadata.body
+    }
+
+    /// Deletes the key with all its elements, in O(1).
+    pub(super) fn remove(self, unit: &mut Unit<'_>) -> Result<()> {
+        Ok(unit.remove(&self.key, &self.metadata)?)
     }
 
     /// True if this call created the collection, so that no element of it can be in the store.
@@ -61,7 +79,7 @@ impl<'k> Open<'k> {
     /// How many elements there are, if the encoding counts them.
     pub(super) fn counted(&self) -> Option<u32> {
         match self.metadata.body {
-            Body::Hash { count } | Body::Set { count } | Body::Zset { count } => count,
+            Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => count,
             Body::String(_) | Body::Chunks { .. } | Body::List { .. } => None,
         }
     }
@@ -94,7 +112,7 @@ impl<'k> Open<'k> {
         };
         if is_empty {
             unit.forget(&self.key)?;
-        } else if self.is_new || (self.counted().is_some() && added != removed) {
+        } else if self.is_new || self.is_changed || (self.counted().is_some() && added != removed) {
             unit.save(&self.key, &self.metadata)?;
         } else {
             unit.touch(&self.key);
@@ -143,7 +161,7 @@ impl<'k> Open<'k> {
     }
 
     fn set_count(&mut self, new: u32) {
-        if let Body::Hash { count } | Body::Set { count } | Body::Zset { count } = &mut self.metadata.body {
+        if let Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } = &mut self.metadata.body {
             *count = count.map(|_| new);
         }
     }

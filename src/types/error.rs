@@ -24,6 +24,10 @@ pub enum Error {
     #[error("not finite")]
     NotFinite,
 
+    /// The score would be NaN.
+    #[error("not a number")]
+    NotANumber,
+
     /// The value would be longer than strings may be.
     #[error("string too long")]
     StringTooLong,

@@ -10,6 +10,7 @@ pub mod list;
 mod long_double;
 pub mod set;
 pub mod string;
+pub mod zset;
 
 pub use collection::Sample;
 pub use error::{Error, Result};

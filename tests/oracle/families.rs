@@ -262,7 +262,9 @@ pub(crate) const ZSETS: Family = Family {
         "ZRANGESTORE zkey zkey index index [REV]",
         "ZRANGESTORE zkey zkey score-bound score-bound BYSCORE [REV] [LIMIT index index]",
         "= ZRANGESTORE lexkey lexkey lex-bound lex-bound BYLEX [REV]",
-        "ZRANK zkey member",
+        // 7.2 takes WITHSCORE, of which 7.0 knows nothing, so they are not spoiled.
+        "= ZRANK zkey member",
+        "= ZREVRANK zkey member",
         "ZREM zkey member...",
         "= ZREMRANGEBYLEX lexkey lex-bound lex-bound",
         "ZREMRANGEBYRANK zkey index index",
@@ -270,7 +272,6 @@ pub(crate) const ZSETS: Family = Family {
         "ZREVRANGE zkey index index [WITHSCORES]",
         "= ZREVRANGEBYLEX lexkey lex-bound lex-bound [LIMIT index index]",
         "ZREVRANGEBYSCORE zkey score-bound score-bound [WITHSCORES] [LIMIT index index]",
-        "ZREVRANK zkey member",
         "ZSCAN zkey cursor [MATCH pattern] [COUNT count]",
         "ZSCORE zkey member",
         "ZUNION numkeys zkey [zkey] [WEIGHTS weight [weight]] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]",

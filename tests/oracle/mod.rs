@@ -61,7 +61,6 @@ fn sets() {
 }
 
 #[test]
-#[ignore = "there are no sorted sets yet"]
 fn zsets() {
     compare_with_redis(&[families::ZSETS, families::SETS]);
 }
@@ -69,13 +68,13 @@ fn zsets() {
 #[test]
 fn sorting() {
     // Without what sets errno to ERANGE, such as INCRBYFLOAT by 1e400: Redis' SORT takes an old one for its own.
-    compare_with_redis(&[families::SORTING, families::LISTS, families::SETS]);
+    compare_with_redis(&[families::SORTING, families::LISTS, families::SETS, families::ZSETS]);
 }
 
 #[test]
 fn everything() {
     use families::*;
-    compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS]);
+    compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS]);
 }
 
 #[test]

@@ -2,9 +2,9 @@ use bytes::Bytes;
 use respgate_backend_api::Direction;
 
 use crate::{
-    encoding::{Body, LIST_START, Metadata, Type, decode_member_score, encode_member_score, rdb::Value},
+    encoding::{Body, LIST_START, Metadata, Type, decode_member_score, rdb::Value},
     keyspace::{self, Key, Unit},
-    types::{Result, hash, set, string},
+    types::{Result, hash, set, string, zset},
 };
 
 /// How many records are read at a time.
@@ -59,7 +59,9 @@ pub async fn restore(unit: &mut Unit<'_>, key: &Key, value: Value, expires_at_ms
             set::add(unit, key, &members).await?;
         }
         Value::List(elements) => restore_list(unit, key, elements)?,
-        Value::Zset(members) => restore_zset(unit, key, members)?,
+        Value::Zset(members) => {
+            zset::replace(unit, key, members).await?;
+        }
     }
     if let (Some(at_ms), Some(metadata)) = (expires_at_ms, unit.load(key).await?) {
         unit.save(key, &Metadata { expires_at_ms: Some(at_ms), ..metadata })?;
@@ -74,17 +76,6 @@ fn restore_list(unit: &mut Unit<'_>, key: &Key, elements: Vec<Bytes>) -> Result<
     let list = unit.collection(key, &metadata)?;
     for (position, element) in (LIST_START..).zip(elements) {
         unit.put_record(list.element(&position.to_be_bytes()), element);
-    }
-    Ok(unit.save(key, &metadata)?)
-}
-
-fn restore_zset(unit: &mut Unit<'_>, key: &Key, members: Vec<(Bytes, f64)>) -> Result<()> {
-    let body = Body::Zset { count: Some(count(members.len())) };
-    let metadata = Metadata { version: unit.new_version(), expires_at_ms: None, body, origin: None };
-    let zset = unit.collection(key, &metadata)?;
-    for (member, score) in members {
-        unit.put_record(zset.element(&member), Bytes::copy_from_slice(&encode_member_score(score)));
-        unit.put_record(zset.score(score, &member), Bytes::new());
     }
     Ok(unit.save(key, &metadata)?)
 }

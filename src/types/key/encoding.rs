@@ -29,7 +29,7 @@ pub async fn encoding(unit: &mut Unit<'_>, key: &Key) -> Result<Option<&'static 
         Body::String(value) => return Ok(Some(string_encoding(value))),
         Body::Chunks { .. } => return Ok(Some("raw")),
         Body::List { count, .. } => Some(*count),
-        Body::Hash { count } | Body::Set { count } | Body::Zset { count } => *count,
+        Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => *count,
     };
     let packed_max = packed_count_max(metadata.kind());
     if count.is_some_and(|count| count as usize > packed_max) {

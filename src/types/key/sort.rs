@@ -7,7 +7,7 @@ use crate::{
     encoding::{Type, rdb::Value},
     keyspace::{self, Key, Unit},
     resp::double::parse_double,
-    types::{Error, Result, string},
+    types::{Error, Result, string, zset},
 };
 
 /// How many elements are looked up in one call to the store.
@@ -128,7 +128,7 @@ async fn elements(unit: &mut Unit<'_>, key: &Key) -> Result<Vec<Bytes>> {
     Ok(match value(unit, key).await? {
         Some(Value::List(elements) | Value::Set(elements)) => elements,
         Some(Value::Zset(mut members)) => {
-            members.sort_by(|(one, score), (other, other_score)| score.total_cmp(other_score).then(one.cmp(other)));
+            members.sort_by(zset::order);
             members.into_iter().map(|(member, _)| member).collect()
         }
         _ => Vec::new(),
