@@ -40,6 +40,7 @@ const SECTIONS: &[(&str, bool)] = &[
     ("errorstats", true),
     ("cluster", true),
     ("store", true),
+    ("background", true),
     ("keyspace", true),
 ];
 
@@ -73,6 +74,7 @@ async fn section(context: &mut Context<'_>, name: &str) -> Result<Section> {
         "errorstats" => error_stats(context),
         "cluster" => Section::new("Cluster").field("cluster_enabled", 0),
         "store" => store(context, &context.gateway.keyspace.backend().statistics().await?),
+        "background" => background(context),
         "keyspace" => keyspace(context).await?,
         _ => Section::new("Modules"),
     })
@@ -162,6 +164,7 @@ fn stats(context: &Context<'_>) -> Section {
         .field("total_net_input_bytes", statistics.bytes_in.get())
         .field("total_net_output_bytes", statistics.bytes_out.get())
         .field("rejected_connections", statistics.connections_rejected.get())
+        .field("expired_keys", statistics.expired_swept.get())
         .field("evicted_keys", 0)
         .field("pubsub_channels", 0)
         .field("pubsub_patterns", 0)
@@ -232,6 +235,13 @@ fn store(context: &Context<'_>, store: &StoreStatistics) -> Section {
         .field("store_disk_bytes", store.disk_bytes)
         .field("store_memory_bytes", store.memory_bytes);
     store.figures.iter().fold(section, |section, (name, value)| section.field(&format!("store_{name}"), value))
+}
+
+fn background(context: &Context<'_>) -> Section {
+    let statistics = &context.gateway.statistics;
+    Section::new("Background")
+        .field("garbage_collected", statistics.garbage_collected.get())
+        .field("expired_swept", statistics.expired_swept.get())
 }
 
 /// Counts the keys of every database, so it costs what DBSIZE costs.

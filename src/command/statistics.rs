@@ -30,6 +30,10 @@ pub struct Statistics {
     pub units_committed: Counter,
     /// Units that were run again after a conflict.
     pub unit_conflicts: Counter,
+    /// Dead keys whose elements were deleted in the background.
+    pub garbage_collected: Counter,
+    /// Expired keys that were deleted in the background.
+    pub expired_swept: Counter,
     commands: Vec<CommandStatistics>,
     /// The most memory that the process was seen to hold.
     memory_peak: AtomicU64,
@@ -85,6 +89,8 @@ impl Statistics {
             commands_processed: Counter::default(),
             units_committed: Counter::default(),
             unit_conflicts: Counter::default(),
+            garbage_collected: Counter::default(),
+            expired_swept: Counter::default(),
             memory_peak: AtomicU64::default(),
             errors: Mutex::default(),
             commands: Table::get().entries().iter().map(|_| CommandStatistics::default()).collect(),
@@ -150,6 +156,8 @@ impl Statistics {
             &self.commands_processed,
             &self.units_committed,
             &self.unit_conflicts,
+            &self.garbage_collected,
+            &self.expired_swept,
         ];
         let of_commands = self
             .commands

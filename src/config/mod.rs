@@ -27,6 +27,8 @@ pub struct Settings {
     pub rocksdb: RocksdbSettings,
     /// How new keys are stored.
     pub encoding: EncodingSettings,
+    /// What is done without being asked.
+    pub background: BackgroundSettings,
     /// Logging.
     pub log: LogSettings,
 }
@@ -157,6 +159,16 @@ pub struct EncodingSettings {
     pub set: u8,
 }
 
+/// What is done without being asked.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BackgroundSettings {
+    /// The time between two rounds of the search for expired keys.
+    pub sweep_interval: Span,
+    /// How many keys a round looks at, unless many of them have expired.
+    pub sweep_keys: usize,
+}
+
 /// Logging. Keys and values of clients are never logged.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -239,6 +251,12 @@ impl Default for EncodingSettings {
     }
 }
 
+impl Default for BackgroundSettings {
+    fn default() -> Self {
+        Self { sweep_interval: Span(Duration::from_secs(60)), sweep_keys: 1_000 }
+    }
+}
+
 impl Default for LogSettings {
     fn default() -> Self {
         Self { format: LogFormat::Human, filter: "info".to_owned() }
@@ -261,6 +279,10 @@ impl Settings {
         within("unit.pipeline_bytes_max", self.unit.pipeline_bytes_max.0, 1, 1 << 30)?;
         within("store.namespace", self.store.namespace.len() as u64, 0, 255)
             .map_err(|(key, _)| (key, "a name may have at most 255 bytes".to_owned()))?;
+        within("background.sweep_keys", self.background.sweep_keys as u64, 1, 1 << 32)?;
+        let sweep_ms = u64::try_from(self.background.sweep_interval.as_duration().as_millis()).unwrap_or(u64::MAX);
+        within("background.sweep_interval", sweep_ms, 1, 1 << 40)
+            .map_err(|(key, _)| (key, "it must be at least 1ms".to_owned()))?;
         within("encoding.hash", u64::from(self.encoding.hash), 0, 1)?;
         within("encoding.set", u64::from(self.encoding.set), 0, 1)?;
         within("rocksdb.block_cache", self.rocksdb.block_cache.0, 1 << 20, 1 << 44)?;

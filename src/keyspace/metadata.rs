@@ -155,6 +155,7 @@ impl Unit<'_> {
             let owner = metadata.origin.as_ref().unwrap_or(&key.name);
             let record = self.codec().garbage(self.physical(key.db)?, owner, metadata.version);
             self.overlay.write(record, Some(garbage.encode()));
+            self.litters = true;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod databases;
 mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod garbage;
 mod latches;
 mod metadata;
 mod names;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use respgate_backend_api::{Capabilities, KvBackend};
+use tokio::sync::Notify;
 
 use crate::encoding::{KeyCodec, KeyVersions};
 
@@ -31,6 +33,7 @@ use cache::MetadataCache;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
 pub use error::{Error, Result};
+pub use garbage::{SweepPosition, Swept};
 pub use latches::{LatchGuards, Latches, Scope};
 pub use names::NamePage;
 pub use random::Random;
@@ -102,6 +105,8 @@ pub struct Keyspace {
     watches: Arc<Watches>,
     /// `None` if others write to the store as well.
     cache: Option<MetadataCache>,
+    /// Told when a unit has left garbage behind.
+    litter: Notify,
 }
 
 impl Keyspace {
@@ -123,6 +128,7 @@ impl Keyspace {
             latches: Latches::new(),
             watches: Arc::default(),
             cache: (!capabilities.shared && options.cache_bytes > 0).then(|| MetadataCache::new(options.cache_bytes)),
+            litter: Notify::new(),
         })
     }
 

@@ -28,57 +28,84 @@ impl Unit<'_> {
     /// in one order it is that key's name. On one that spreads keys by slot it is `1` and the name, or `0` and two
     /// bytes of the slot that comes next. A key that is there from the first page to the last is on one of them.
     pub async fn names(&mut self, db: u8, position: Option<&[u8]>, limit: usize) -> Result<NamePage> {
+        let (records, next) = self.metadata_page(db, position, limit).await?;
+        let mut keys = Vec::with_capacity(records.len());
+        for (name, value) in records {
+            let metadata = Metadata::decode(&value)?;
+            if !metadata.is_expired(self.now_ms()) {
+                keys.push((name, metadata));
+            }
+        }
+        Ok(NamePage { keys, next })
+    }
+
+    /// The names and metadata records on the page that [`Unit::names`] gives, those of expired keys too; and where the
+    /// next page begins.
+    pub(super) async fn metadata_page(
+        &mut self,
+        db: u8,
+        position: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
         self.ready_to_read().await?;
         if self.keyspace().capabilities().range_partitioned {
-            return self.names_by_slot(db, position, limit).await;
+            return self.metadata_page_by_slot(db, position, limit).await;
         }
         let physical = self.physical(db)?;
         let mut range = self.codec().metadata_range(physical);
         if let Some(name) = position {
             range = range.after(&self.codec().metadata(physical, name));
         }
-        let (keys, last) = self.living(&range, Direction::Forward, limit).await?;
-        Ok(NamePage { keys, next: last })
+        self.metadata_in(&range, Direction::Forward, limit).await
     }
 
-    async fn names_by_slot(&mut self, db: u8, position: Option<&[u8]>, limit: usize) -> Result<NamePage> {
+    async fn metadata_page_by_slot(
+        &mut self,
+        db: u8,
+        position: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
         let physical = self.physical(db)?;
         let (first, after) = slot_position(position);
-        let mut keys = Vec::new();
+        let mut records = Vec::new();
         let end = first.saturating_add(PAGE_SLOTS_MAX).min(SLOTS);
         for slot in first..end {
             let mut range = self.codec().metadata_range_of_slot(physical, slot);
             if let Some(name) = after.filter(|_| slot == first) {
                 range = range.after(&self.codec().metadata(physical, name));
             }
-            let (more, last) = self.living(&range, Direction::Forward, limit - keys.len()).await?;
-            keys.extend(more);
+            let (more, last) = self.metadata_in(&range, Direction::Forward, limit - records.len()).await?;
+            records.extend(more);
             if let Some(last) = last {
-                return Ok(NamePage { keys, next: Some([&[AFTER_NAME], &*last].concat().into()) });
+                return Ok((records, Some([&[AFTER_NAME], &*last].concat().into())));
             }
         }
         let next = (end < SLOTS).then(|| [&[AT_SLOT], &end.to_be_bytes()[..]].concat().into());
-        Ok(NamePage { keys, next })
+        Ok((records, next))
     }
 
-    /// The living keys among the first `limit` of a range of metadata, and the name of the last one looked at if there
-    /// may be more.
-    async fn living(
+    /// The names and values of the first `limit` of a range of metadata, and the last name if there may be more.
+    async fn metadata_in(
         &mut self,
         range: &KeyRange,
         direction: Direction,
         limit: usize,
-    ) -> Result<(Vec<(Bytes, Metadata)>, Option<Bytes>)> {
+    ) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
         let records = self.scan(range, direction, limit).await?;
-        let last = records.last().filter(|_| records.len() >= limit).and_then(|(record, _)| self.name_of(record));
-        let mut keys = Vec::with_capacity(records.len());
-        for (record, value) in records {
-            let metadata = Metadata::decode(&value)?;
-            if let Some(name) = self.name_of(&record).filter(|_| !metadata.is_expired(self.now_ms())) {
-                keys.push((name, metadata));
-            }
-        }
-        Ok((keys, last))
+        let is_full = records.len() >= limit;
+        let named = records.into_iter().filter_map(|(record, value)| Some((self.name_of(&record)?, value)));
+        let named: Vec<_> = named.collect();
+        let last = named.last().filter(|_| is_full).map(|(name, _)| name.clone());
+        Ok((named, last))
+    }
+
+    /// The living keys among the first `limit` of a range of metadata.
+    async fn living(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<(Bytes, Metadata)>> {
+        let (records, _) = self.metadata_in(range, direction, limit).await?;
+        let decoded = records.into_iter().map(|(name, value)| Ok((name, Metadata::decode(&value)?)));
+        let mut keys = decoded.collect::<Result<Vec<_>>>()?;
+        keys.retain(|(_, metadata)| !metadata.is_expired(self.now_ms()));
+        Ok(keys)
     }
 
     /// A key of `db`, by chance; `None` if there is none.
@@ -133,7 +160,7 @@ impl Unit<'_> {
             Direction::Forward => range.start = place,
             Direction::Backward => range.end = place,
         }
-        Ok(self.living(&range, direction, NEIGHBOURS).await?.0)
+        self.living(&range, direction, NEIGHBOURS).await
     }
 }
 

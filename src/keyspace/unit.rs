@@ -23,6 +23,8 @@ pub struct Unit<'k> {
     pub(super) epoch: u64,
     /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
     pub(super) trusts_cache: bool,
+    /// True if the unit leaves garbage to be collected.
+    pub(super) litters: bool,
     /// Keys written by commands that have ended well, and by the running one from `touched_before` on.
     pub(super) touched: Vec<Key>,
     touched_before: usize,
@@ -47,6 +49,7 @@ impl<'k> Unit<'k> {
             overlay: Overlay::default(),
             epoch,
             trusts_cache: false,
+            litters: false,
             touched: Vec::new(),
             touched_before: 0,
             guards: Vec::new(),
@@ -81,6 +84,11 @@ impl<'k> Unit<'k> {
     /// At least the bytes that the unit would commit now.
     pub fn bytes(&self) -> usize {
         self.overlay.bytes()
+    }
+
+    /// True if the unit would change the store.
+    pub fn has_writes(&self) -> bool {
+        self.overlay.has_writes()
     }
 
     /// Begins a command: what follows can be taken back by [`Unit::undo_command`].
@@ -175,6 +183,9 @@ impl<'k> Unit<'k> {
         // After the map: who notes the epoch that begins now must not find the old one.
         if let Some(announced) = announced {
             announced.succeeded();
+        }
+        if self.litters {
+            self.keyspace.litter.notify_one();
         }
         self.keyspace.watches.mark_changed(&self.touched);
         Ok(())

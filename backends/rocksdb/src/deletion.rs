@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,8 +15,12 @@ use crate::tuning::{self, Reach};
 /// later read of the family has to look at it until it reaches the bottommost level.
 const SINGLE_DELETIONS_MAX: usize = 1_000;
 
-/// Ranges of fewer bytes on disk are left to RocksDB's own compactions.
+/// Files are rewritten once deleted ranges of so many bytes have come together.
 const COMPACTED_BYTES_MIN: u64 = 64 << 20;
+
+/// Files are rewritten if at least one of so many of their bytes has been deleted. The others are left to RocksDB's own
+/// compactions.
+const COMPACTED_PART_MIN: u64 = 10;
 
 /// Deletes every key in `range`, however long that takes, and has its space reclaimed in the background.
 pub(crate) fn delete_range(engine: &Arc<Engine>, range: KeyRange) -> Result<()> {
@@ -31,10 +35,7 @@ pub(crate) fn delete_range(engine: &Arc<Engine>, range: KeyRange) -> Result<()> 
         let _shared = engine.commits.read();
         engine.write_batch(batch)?;
     }
-    let on_disk = engine.db().get_approximate_sizes_cf(engine.handle(family), &[Range::new(&range.start, &range.end)]);
-    if on_disk.iter().sum::<u64>() >= COMPACTED_BYTES_MIN {
-        reclaim(engine, range);
-    }
+    engine.reclaim.add(engine, family, range);
     Ok(())
 }
 
@@ -57,33 +58,65 @@ fn single_deletions(engine: &Engine, family: Family, range: &KeyRange) -> Result
     Ok(Some(batch))
 }
 
-/// Ranges whose space is to be reclaimed, one after the other.
+/// What has been deleted and still takes space.
 #[derive(Default)]
 pub(crate) struct Reclaim {
-    queue: Mutex<VecDeque<KeyRange>>,
+    /// Deleted ranges that are not worth a compaction yet, by family.
+    pending: Mutex<HashMap<Family, Deleted>>,
+    /// Ranges to be compacted, one after the other.
+    queue: Mutex<VecDeque<(Family, KeyRange)>>,
 }
 
-/// Has the files that held `range` rewritten without it. One compaction runs at a time, since its disk is the
-/// requests' disk too.
-fn reclaim(engine: &Arc<Engine>, range: KeyRange) {
-    let mut queue = engine.reclaim.queue.lock();
-    queue.push_back(range);
-    // The range that is being reclaimed stays in the queue, so whoever finds it empty starts the work.
-    if queue.len() == 1 {
-        let engine = Arc::clone(engine);
-        task::spawn_blocking(move || reclaim_all(&engine));
+/// Deleted ranges that came together.
+struct Deleted {
+    /// From the first of them to the last.
+    span: KeyRange,
+    bytes: u64,
+}
+
+impl Reclaim {
+    /// Notes that `range` has been deleted, and has files rewritten without it once that is worth it.
+    fn add(&self, engine: &Arc<Engine>, family: Family, range: KeyRange) {
+        let bytes = bytes_on_disk(engine, family, &range);
+        let mut pending = self.pending.lock();
+        let deleted = pending.entry(family).or_insert_with(|| Deleted { span: range.clone(), bytes: 0 });
+        deleted.bytes += bytes;
+        deleted.span.start = deleted.span.start.clone().min(range.start);
+        deleted.span.end = deleted.span.end.clone().max(range.end);
+        let is_worth_it = deleted.bytes >= COMPACTED_BYTES_MIN
+            && deleted.bytes >= bytes_on_disk(engine, family, &deleted.span) / COMPACTED_PART_MIN;
+        if is_worth_it && let Some(deleted) = pending.remove(&family) {
+            drop(pending);
+            self.compact(engine, family, deleted.span);
+        }
+    }
+
+    /// Has the files that held `span` rewritten. One compaction runs at a time, since its disk is the requests' disk too.
+    fn compact(&self, engine: &Arc<Engine>, family: Family, span: KeyRange) {
+        let mut queue = self.queue.lock();
+        queue.push_back((family, span));
+        // The span that is being compacted stays in the queue, so whoever finds it empty starts the work.
+        if queue.len() == 1 {
+            let engine = Arc::clone(engine);
+            task::spawn_blocking(move || compact_all(&engine));
+        }
     }
 }
 
-fn reclaim_all(engine: &Engine) {
+fn bytes_on_disk(engine: &Engine, family: Family, range: &KeyRange) -> u64 {
+    let ranges = [Range::new(&range.start, &range.end)];
+    engine.db().get_approximate_sizes_cf(engine.handle(family), &ranges).iter().sum()
+}
+
+fn compact_all(engine: &Engine) {
     let mut options = CompactOptions::default();
     // RocksDB's own compactions go on meanwhile.
     options.set_exclusive_manual_compaction(false);
     loop {
-        let Some(range) = engine.reclaim.queue.lock().front().cloned() else { return };
+        let Some((family, span)) = engine.reclaim.queue.lock().front().cloned() else { return };
         if engine.check_open().is_ok() {
-            let family = engine.handle(Family::of(&range.start));
-            engine.db().compact_range_cf_opt(family, Some(&range.start), Some(&range.end), &options);
+            let handle = engine.handle(family);
+            engine.db().compact_range_cf_opt(handle, Some(&span.start), Some(&span.end), &options);
         }
         let mut queue = engine.reclaim.queue.lock();
         queue.pop_front();

@@ -2,7 +2,7 @@ use rocksdb::{ColumnFamily, DB};
 
 /// The column families. Each tag of records lives in one of them, so that families can be tuned for how their
 /// records are used and a scan meets one kind only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Family {
     /// `m#`: small records, mostly read and written one at a time.
     Metadata,
