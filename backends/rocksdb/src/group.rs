@@ -3,10 +3,14 @@
 //! One write of RocksDB costs a system call and a passage through its queue of writers, however little it carries. So
 //! the first commit starts a task that waits for its next turn: by then every task that is ready to run, and every
 //! connection whose request has arrived, has had the opportunity to add its commit.
+//!
+//! Where commits come one after the other, such as those of one much used key, waiting is in vain. So after a commit
+//! that nobody joined some are written at once.
 
 use std::iter;
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use respgate_backend_api::{Error, Result, Write};
@@ -18,10 +22,22 @@ use crate::engine::{Engine, blocking};
 /// The most bytes that are written together: about a millisecond of work, if nobody has to wait.
 const BYTES_MAX: usize = 128 << 10;
 
+/// Commits that are written at once after one that nobody joined.
+const ALONE: u32 = 15;
+
 /// The commits that are to be written next.
 #[derive(Default)]
 pub(crate) struct Group {
     waiting: Mutex<Vec<Waiting>>,
+    /// How many of the next commits are not to wait for others.
+    alone: AtomicU32,
+}
+
+impl Group {
+    fn goes_alone(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.alone.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
 }
 
 struct Waiting {
@@ -32,6 +48,11 @@ struct Waiting {
 
 /// Commits `writes`, which are `bytes` long, with those of other tasks. Each commit stays atomic by itself.
 pub(crate) async fn commit(engine: &Arc<Engine>, writes: Vec<Write>, bytes: usize) -> Result<()> {
+    if engine.group.goes_alone()
+        && let Some(written) = engine.try_write(writes.iter())
+    {
+        return written;
+    }
     let (written, outcome) = oneshot::channel();
     let is_first = {
         let mut waiting = engine.group.waiting.lock();
@@ -46,7 +67,11 @@ pub(crate) async fn commit(engine: &Arc<Engine>, writes: Vec<Write>, bytes: usiz
 
 async fn write_waiting(engine: Arc<Engine>) {
     task::yield_now().await;
-    let mut waiting = mem::take(&mut *engine.group.waiting.lock()).into_iter().peekable();
+    let waiting = mem::take(&mut *engine.group.waiting.lock());
+    if waiting.len() == 1 {
+        engine.group.alone.store(ALONE, Ordering::Relaxed);
+    }
+    let mut waiting = waiting.into_iter().peekable();
     while waiting.peek().is_some() {
         let mut bytes = 0;
         let group: Vec<Waiting> = iter::from_fn(|| {
