@@ -12,6 +12,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod garbage;
+mod landmarks;
 mod latches;
 mod metadata;
 mod names;
@@ -34,6 +35,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
 pub use error::{Error, Result};
 pub use garbage::{SweepPosition, Swept};
+pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
 pub use names::NamePage;
 pub use random::Random;
@@ -107,6 +109,7 @@ pub struct Keyspace {
     cache: Option<MetadataCache>,
     /// Told when a unit has left garbage behind.
     litter: Notify,
+    landmarks: LandmarkCache,
 }
 
 impl Keyspace {
@@ -129,6 +132,7 @@ impl Keyspace {
             watches: Arc::default(),
             cache: (!capabilities.shared && options.cache_bytes > 0).then(|| MetadataCache::new(options.cache_bytes)),
             litter: Notify::new(),
+            landmarks: LandmarkCache::new(),
         })
     }
 
@@ -176,6 +180,11 @@ impl Keyspace {
     /// Where random choices come from.
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// What is known about large collections, for those who choose from them at random.
+    pub fn landmarks(&self) -> &LandmarkCache {
+        &self.landmarks
     }
 
     /// Where the commits of this process stand.
