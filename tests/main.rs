@@ -20,6 +20,7 @@
 mod client_library;
 mod command_table;
 mod crash;
+mod encode_version;
 mod expiry;
 mod limits;
 mod oracle;
@@ -27,3 +28,4 @@ mod pipelines;
 mod process;
 mod protocol;
 mod support;
+mod zsets;

@@ -145,6 +145,7 @@ impl From<types::Error> for Error {
             types::Error::StringTooLong => Self::STRING_TOO_LONG,
             types::Error::IndexOutOfRange => Self::INDEX_OUT_OF_RANGE,
             types::Error::NoSuchKey => Self::NO_SUCH_KEY,
+            types::Error::NoSuchEncodeVersion => Self::text("ERR a key of this type has no such encode-version"),
             types::Error::Keyspace(error) => error.into(),
         }
     }

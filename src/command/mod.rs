@@ -23,6 +23,7 @@ mod introspection;
 mod key_spec;
 mod lists;
 mod object;
+mod respgate;
 mod sample;
 mod scan;
 mod server;

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::{
     Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
-    introspection, lists, object, scan, server, sets, sort, strings, transactions, unsupported, zsets,
+    introspection, lists, object, respgate, scan, server, sets, sort, strings, transactions, unsupported, zsets,
 };
 use crate::resp::Reply;
 
@@ -211,6 +211,7 @@ const FAMILIES: &[Family] = &[
     Family { group: Group::Server, commands: databases::COMMANDS },
     Family { group: Group::Server, commands: info::COMMANDS },
     Family { group: Group::Server, commands: server::COMMANDS },
+    Family { group: Group::Server, commands: respgate::COMMANDS },
     Family { group: Group::Server, commands: unsupported::COMMANDS },
 ];
 

@@ -40,6 +40,10 @@ pub enum Error {
     #[error("no such key")]
     NoSuchKey,
 
+    /// The type has no encoding of this version.
+    #[error("no such encode-version")]
+    NoSuchEncodeVersion,
+
     /// The key is of another type, or the store failed.
     #[error(transparent)]
     Keyspace(#[from] keyspace::Error),

@@ -8,6 +8,7 @@ mod size;
 mod sort;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use bytes::Bytes;
 
@@ -17,6 +18,7 @@ pub use encoding::encoding;
 pub use expiry::{Condition, expire, expires_at, persist};
 pub use size::stored_bytes;
 pub use sort::{By, Pattern, SortOptions, sort, store_list};
+pub use upgrade::set_encode_version;
 
 use super::{Error, Result};
 use crate::{

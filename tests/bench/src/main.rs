@@ -3,6 +3,7 @@
 //! Absolute speeds depend on the machine and on what else it does; ratios of two servers that take turns do so much
 //! less. Every figure that this program prints is therefore measured in turns, and the spread is printed with it.
 
+mod collections;
 mod engine;
 mod idle;
 mod memory;
@@ -31,6 +32,8 @@ struct Arguments {
 enum Measure {
     /// Operations per second of both servers, and their ratio.
     Ratio(ratio::Options),
+    /// The same for hashes, lists, sets and sorted sets, in both encode-versions.
+    Collections(collections::Options),
     /// Puts and gets straight on the store, without a server.
     Engine(engine::Options),
     /// What idle connections cost, in memory and in speed.
@@ -44,11 +47,13 @@ fn main() -> anyhow::Result<()> {
     let servers = server::Programs { respgate: arguments.respgate, redis: arguments.redis };
     match arguments.measure {
         Some(Measure::Ratio(options)) => ratio::run(&servers, &options),
+        Some(Measure::Collections(options)) => collections::run(&servers, &options),
         Some(Measure::Engine(options)) => engine::run(&options),
         Some(Measure::Idle(options)) => idle::run(&servers, &options),
         Some(Measure::Memory(options)) => memory::run(&servers, &options),
         None => {
             ratio::run(&servers, &ratio::Options::default())?;
+            collections::run(&servers, &collections::Options::default())?;
             engine::run(&engine::Options::default())?;
             idle::run(&servers, &idle::Options::default())
         }

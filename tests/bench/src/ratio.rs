@@ -81,19 +81,29 @@ fn fill(server: &Server, options: &Options) -> anyhow::Result<()> {
     benchmark(server, &filled, "set", 100).map(drop)
 }
 
-/// One run of redis-benchmark; its requests per second.
+/// One run of a test of redis-benchmark; its requests per second.
 fn benchmark(server: &Server, options: &Options, test: &str, pipeline: u32) -> anyhow::Result<f64> {
     let requests = options.requests * if pipeline == 1 { 1 } else { 10 } / if test == "mset" { 10 } else { 1 };
+    redis_benchmark(
+        server,
+        &["-c", &options.connections.to_string(), "-P", &pipeline.to_string(), "-n", &requests.to_string()],
+        &["-r", &options.keys.to_string(), "-d", &options.value_bytes.to_string(), "-t", test],
+    )
+}
+
+/// One run of redis-benchmark with these arguments; its requests per second.
+pub fn redis_benchmark(server: &Server, how: &[&str], what: &[&str]) -> anyhow::Result<f64> {
     let output = Command::new("redis-benchmark")
-        .args(["-p", &server.port.to_string(), "-t", test, "--csv"])
-        .args(["-c", &options.connections.to_string(), "-P", &pipeline.to_string()])
-        .args(["-n", &requests.to_string(), "-r", &options.keys.to_string(), "-d", &options.value_bytes.to_string()])
+        .args(["-p", &server.port.to_string(), "--csv"])
+        .args(how)
+        .args(what)
         .output()
         .context("cannot run redis-benchmark")?;
     ensure!(output.status.success(), "redis-benchmark failed on {}: {output:?}", server.name);
     let text = String::from_utf8_lossy(&output.stdout);
     let row = text.lines().rev().find(|line| !line.trim().is_empty()).context("redis-benchmark printed nothing")?;
-    let figure = row.split(',').nth(1).context("redis-benchmark printed no figure")?;
+    // The last columns are figures; the first is the command, which may hold anything.
+    let figure = row.rsplit(',').nth(6).context("redis-benchmark printed no figure")?;
     figure.trim_matches('"').parse().with_context(|| format!("unexpected output of redis-benchmark: {row}"))
 }
 

@@ -30,13 +30,19 @@ pub struct Server {
 impl Programs {
     /// A gateway on RocksDB with the default settings, in an empty directory.
     pub fn start_respgate(&self) -> anyhow::Result<Server> {
+        self.start_respgate_with("respgate", &[])
+    }
+
+    /// The same with other settings, as the environment has them.
+    pub fn start_respgate_with(&self, name: &'static str, settings: &[(&str, &str)]) -> anyhow::Result<Server> {
         let directory = tempfile::tempdir()?;
         let port = free_port()?;
         let mut command = Command::new(&self.respgate);
         command
+            .envs(settings.iter().copied())
             .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--data-dir"])
             .arg(directory.path().join("data"));
-        Server::start("respgate", command, port, directory)
+        Server::start(name, command, port, directory)
     }
 
     /// Redis without persistence: the speed of memory alone, which is what a store on disk is up against.
