@@ -99,14 +99,20 @@ pub async fn len(unit: &mut Unit<'_>, key: &Key) -> Result<u64> {
 
 /// Every member, in the order of bytes; `None` if there is no such set.
 pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Option<BTreeSet<Bytes>>> {
-    let Some(set) = find(unit, key).await? else { return Ok(None) };
+    match find(unit, key).await? {
+        Some(set) => read_all(unit, &set).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn read_all(unit: &mut Unit<'_>, set: &Open<'_>) -> Result<BTreeSet<Bytes>> {
     let mut members = BTreeSet::new();
     walk(unit, set.elements().elements(), Direction::Forward, |record, _| {
         members.insert(set.elements().suffix(&record));
         ControlFlow::Continue(())
     })
     .await?;
-    Ok(Some(members))
+    Ok(members)
 }
 
 /// Puts a set of these members in place of whatever is at `key`; without members, nothing is left there.
