@@ -4,7 +4,7 @@ use parking_lot::RwLock;
 use respgate_backend_api::KvBackend;
 use tokio_util::sync::CancellationToken;
 
-use super::Statistics;
+use super::{Censuses, Statistics};
 use crate::{
     client::{Clients, Pause},
     config::Settings,
@@ -21,6 +21,8 @@ pub struct Gateway {
     pub pause: Pause,
     /// What has been counted.
     pub statistics: Statistics,
+    /// How many keys there were when they were last counted.
+    pub censuses: Censuses,
     /// When the gateway started.
     pub started_at: Instant,
     /// Forty hexadecimal digits that no other run of a gateway has.
@@ -52,6 +54,7 @@ impl Gateway {
             clients: Clients::default(),
             pause: Pause::new(),
             statistics: Statistics::new(),
+            censuses: Censuses::default(),
             started_at: Instant::now(),
             run_id,
             shutdown: CancellationToken::new(),

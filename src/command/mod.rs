@@ -39,6 +39,7 @@ mod zsets;
 
 pub use args::Args;
 pub use context::Context;
+pub use databases::Censuses;
 pub use error::{Error, Result};
 pub use execute::{Step, execute, execute_transaction};
 pub use gateway::Gateway;
