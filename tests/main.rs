@@ -22,6 +22,7 @@ mod command_table;
 mod crash;
 mod encode_version;
 mod expiry;
+mod large_replies;
 mod limits;
 mod oracle;
 mod pipelines;

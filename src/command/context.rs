@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::{Gateway, Session};
+use super::{Gateway, Session, Stream};
 use crate::keyspace::{Key, Unit};
 
 /// What a command may use: the gateway, the connection it came from, and the unit that it is part of.
@@ -11,6 +11,10 @@ pub struct Context<'a> {
     pub session: &'a mut Session,
     /// The unit of work.
     pub unit: Unit<'a>,
+    /// True if a reply may be sent after the unit has ended.
+    pub may_stream: bool,
+    /// The reply of the command that runs, if it is to be sent after the unit has ended.
+    pub stream: Option<Stream>,
 }
 
 impl Context<'_> {

@@ -6,7 +6,7 @@ use std::{
 use bytes::Bytes;
 use respgate_backend_api as backend;
 
-use super::{Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Transaction, session::Watched};
+use super::{Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, session::Watched};
 use crate::{
     keyspace::{Intent, LatchGuards, Scope},
     resp::Reply,
@@ -60,29 +60,48 @@ struct Plan<'a> {
     watched: &'a [Watched],
     /// The unit ends early when its replies exceed this.
     reply_bytes_max: usize,
+    /// True if the unit may also end early with a reply that is sent page by page.
+    may_stream: bool,
+}
+
+/// What a unit answers.
+#[derive(Default)]
+pub struct Replies {
+    /// The replies, in the order of the steps.
+    pub replies: Vec<Reply>,
+    /// What is to be sent in place of the last reply.
+    pub stream: Option<Stream>,
+}
+
+impl Replies {
+    fn only(replies: Vec<Reply>) -> Self {
+        Self { replies, stream: None }
+    }
 }
 
 impl<'a> Plan<'a> {
     fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
-        Self { steps, watched: &[], reply_bytes_max: gateway.settings().unit.reply_bytes_max.as_usize() }
+        let reply_bytes_max = gateway.settings().unit.reply_bytes_max.as_usize();
+        Self { steps, watched: &[], reply_bytes_max, may_stream: true }
     }
 
     /// A transaction is never cut short.
     fn transaction(steps: &'a [Step], watched: &'a [Watched]) -> Self {
-        Self { steps, watched, reply_bytes_max: usize::MAX }
+        Self { steps, watched, reply_bytes_max: usize::MAX, may_stream: false }
     }
 }
 
 /// Runs the steps of a pipeline as one unit of work and gives their replies, in order.
 ///
-/// There may be fewer replies than steps: a unit ends early when its replies have become large. At least one step is
+/// There may be fewer replies than steps: a unit ends early when its replies have become large, or with one that is so
+/// large that it is sent page by page. At least one step is
 /// answered. A unit that keeps meeting conflicts, or is more than the store takes at once, is split into one unit a
 /// step; nobody promised that a pipeline is atomic.
-pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Vec<Reply> {
+pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Replies {
     match run_until_committed(gateway, session, Plan::pipeline(gateway, steps)).await {
         Ok(replies) => replies.unwrap_or_default(),
         Err(error) if steps.len() > 1 && may_split(&error) => run_one_by_one(gateway, session, steps).await,
-        Err(error) => steps.iter().map(|step| step.refused(&error)).collect(),
+        Err(error) => Replies::only(steps.iter().map(|step| step.refused(&error)).collect()),
     }
 }
 
@@ -91,7 +110,7 @@ pub async fn execute_transaction(gateway: &Gateway, session: &mut Session, trans
     let watched = mem::take(&mut session.watched);
     let steps: Vec<Step> = transaction.queue.into_iter().map(|(entry, args)| Step::Run(entry, args)).collect();
     match run_until_committed(gateway, session, Plan::transaction(&steps, &watched)).await {
-        Ok(Some(replies)) => Reply::Array(replies),
+        Ok(Some(Replies { replies, .. })) => Reply::Array(replies),
         Ok(None) => Reply::NullArray,
         Err(error) => error.into_reply(),
     }
@@ -101,19 +120,25 @@ fn may_split(error: &Error) -> bool {
     matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_)))
 }
 
-async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Vec<Reply> {
+async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Replies {
     let mut replies = Vec::with_capacity(steps.len());
     for step in steps {
         match run_until_committed(gateway, session, Plan::pipeline(gateway, std::slice::from_ref(step))).await {
-            Ok(reply) => replies.extend(reply.into_iter().flatten()),
+            Ok(reply) => {
+                let Replies { replies: reply, stream } = reply.unwrap_or_default();
+                replies.extend(reply);
+                if stream.is_some() {
+                    return Replies { replies, stream };
+                }
+            }
             Err(error) => replies.push(step.refused(&error)),
         }
     }
-    replies
+    Replies::only(replies)
 }
 
 /// Runs a unit, again after each conflict, with randomised exponential backoff.
-async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Vec<Reply>>> {
+async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
     let db = session.db;
     let mut conflicts = 0;
     loop {
@@ -137,12 +162,12 @@ fn backoff(gateway: &Gateway, conflicts: u32) -> Duration {
 }
 
 /// Runs a unit. `None` if a watched key has changed, so that nothing was run.
-async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Vec<Reply>>> {
+async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
     let Plan { steps, watched, .. } = plan;
     let writes = steps.iter().any(Step::may_write);
     let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
     let unit = gateway.keyspace.begin(if writes { Intent::Write } else { Intent::Read }).await?;
-    let mut context = Context { gateway, session, unit };
+    let mut context = Context { gateway, session, unit, may_stream: plan.may_stream, stream: None };
     for watched in watched {
         if watched.is_changed(&mut context.unit).await? {
             return Ok(None);
@@ -161,13 +186,14 @@ async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> R
         };
         reply_bytes += reply.bytes();
         replies.push(reply);
-        if reply_bytes > plan.reply_bytes_max {
+        if reply_bytes > plan.reply_bytes_max || context.stream.is_some() {
             break;
         }
     }
-    context.unit.commit().await?;
+    let Context { unit, stream, .. } = context;
+    unit.commit().await?;
     gateway.statistics.units_committed.add(1);
-    Ok(Some(replies))
+    Ok(Some(Replies { replies, stream }))
 }
 
 /// Runs one command of a unit. Only a failure of the store, which is the failure of the whole unit, is an error.

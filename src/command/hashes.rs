@@ -6,6 +6,7 @@ use super::{
     Access, Args, Command, Context, Error, Flags, KeySpec, Result,
     sample::next_sample_with,
     scan::{self, ScanOptions},
+    stream::Part,
 };
 use crate::{
     resp::{Protocol, Reply, integer::parse_integer},
@@ -84,6 +85,9 @@ async fn hdel(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
 /// `HGETALL key`
 async fn hgetall(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
+    if context.stream(&key, Part::Pairs).await? {
+        return Ok(Reply::None);
+    }
     let pairs = hash::all(&mut context.unit, &key).await?;
     Ok(Reply::Map(pairs.into_iter().map(|(field, value)| (Reply::Bulk(field), Reply::Bulk(value))).collect()))
 }
@@ -91,6 +95,9 @@ async fn hgetall(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
 /// `HKEYS key`
 async fn hkeys(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
+    if context.stream(&key, Part::Fields).await? {
+        return Ok(Reply::None);
+    }
     let pairs = hash::all(&mut context.unit, &key).await?;
     Ok(Reply::bulks(pairs.into_iter().map(|(field, _)| field)))
 }
@@ -98,6 +105,9 @@ async fn hkeys(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
 /// `HVALS key`
 async fn hvals(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
+    if context.stream(&key, Part::Values).await? {
+        return Ok(Reply::None);
+    }
     let pairs = hash::all(&mut context.unit, &key).await?;
     Ok(Reply::bulks(pairs.into_iter().map(|(_, value)| value)))
 }

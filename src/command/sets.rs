@@ -8,6 +8,7 @@ use super::{
     Access, Args, Command, Context, Error, Flags, KeySpec, Result,
     sample::next_sample,
     scan::{self, ScanOptions},
+    stream::Part,
 };
 use crate::{
     keyspace::Key,
@@ -50,6 +51,9 @@ async fn smismember(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Rep
 /// `SMEMBERS key`
 async fn smembers(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> {
     let key = context.key(args.next_value()?);
+    if context.stream(&key, Part::Members).await? {
+        return Ok(Reply::None);
+    }
     Ok(members(set::all(&mut context.unit, &key).await?.unwrap_or_default()))
 }
 

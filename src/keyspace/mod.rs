@@ -19,6 +19,7 @@ mod names;
 mod overlay;
 mod random;
 mod unit;
+mod walk;
 mod watches;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub use latches::{LatchGuards, Latches, Scope};
 pub use names::NamePage;
 pub use random::Random;
 pub use unit::{Collection, Unit};
+pub use walk::Walk;
 pub use watches::{Watch, Watches};
 
 /// A Redis key: the number that SELECT takes, and the name.

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use crate::{
     client::Client,
-    command::{self, Entry, Error, Flags, Gateway, Run, Session, Step, Table, Transaction},
+    command::{self, Entry, Error, Flags, Gateway, Replies, Run, Session, Step, Stream, Table, Transaction},
     resp::{Limits, ProtocolError, Reply, Request, Scanner, writer},
 };
 
@@ -20,6 +20,8 @@ pub(super) struct Pipeline {
     steps: Vec<Step>,
     /// A request that must run alone, after `steps`.
     alone: Option<Step>,
+    /// The rest of a reply that is sent page by page, before anything else is carried out.
+    stream: Option<Stream>,
     /// What else the client sends is not looked at: the connection closes after the replies.
     is_broken: bool,
 }
@@ -34,17 +36,23 @@ impl Pipeline {
             scanner: Scanner::new(limits),
             steps: Vec::new(),
             alone: None,
+            stream: None,
             is_broken: false,
         }
     }
 
     /// True if the connection is to be closed when all replies are out.
     pub(super) fn is_closing(&self) -> bool {
-        self.session.closing || (self.is_broken && self.steps.is_empty())
+        self.stream.is_none() && (self.session.closing || (self.is_broken && self.steps.is_empty()))
     }
 
-    /// Runs one unit of what has been read and appends its replies. False if no request is complete.
+    /// Runs one unit of what has been read and appends its replies, or goes on with a reply that is sent page by page.
+    /// False if no request is complete.
     pub(super) async fn run_unit(&mut self, input: &mut BytesMut, output: &mut BytesMut) -> bool {
+        if self.stream.is_some() {
+            self.continue_stream(output).await;
+            return true;
+        }
         if self.steps.is_empty() {
             match self.alone.take() {
                 Some(step) => self.steps.push(step),
@@ -62,16 +70,23 @@ impl Pipeline {
         let replies = match self.steps.as_slice() {
             [Step::Run(entry, _)] if matches!(entry.command.run, Run::Transaction) => {
                 self.steps.clear();
-                vec![self.execute_transaction().await]
+                Replies { replies: vec![self.execute_transaction().await], stream: None }
             }
             steps => {
                 let replies = command::execute(&self.gateway, &mut self.session, steps).await;
-                self.steps.drain(..replies.len());
+                self.steps.drain(..replies.replies.len());
                 replies
             }
         };
+        let Replies { mut replies, stream } = replies;
+        if stream.is_some() {
+            replies.pop();
+        }
         for reply in replies {
             self.send(reply, output);
+        }
+        if let Some(stream) = stream {
+            self.begin_stream(stream, output);
         }
         self.publish(input, output);
         true
@@ -169,6 +184,28 @@ impl Pipeline {
         self.session.transaction = None;
         self.session.watched.clear();
         Step::Answer(Error::exec_aborted(&error).into_reply())
+    }
+
+    /// Begins a reply that is sent page by page, if the client wants replies at all.
+    fn begin_stream(&mut self, stream: Stream, output: &mut BytesMut) {
+        if self.session.reply_mode.filter(Reply::OK) != Reply::None {
+            stream.begin(self.session.protocol, output);
+            self.stream = Some(stream);
+        }
+    }
+
+    async fn continue_stream(&mut self, output: &mut BytesMut) {
+        let Some(stream) = &mut self.stream else { return };
+        match stream.write_page(output).await {
+            Ok(true) => {}
+            Ok(false) => self.stream = None,
+            Err(_) => {
+                // The client waits for elements that will not come: only the end of the connection can tell it so.
+                tracing::warn!("the store failed in the middle of a reply");
+                self.stream = None;
+                self.session.closing = true;
+            }
+        }
     }
 
     fn send(&mut self, reply: Reply, output: &mut BytesMut) {

@@ -10,7 +10,7 @@ use respgate_backend_api::Direction;
 
 use super::{
     Result,
-    collection::{Open, Sample, walk},
+    collection::{Elements, Open, Sample, walk},
 };
 use crate::{
     encoding::{Body, Type},
@@ -130,6 +130,14 @@ pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Vec<Pair>> {
     })
     .await?;
     Ok(pairs)
+}
+
+/// Every field with its value, to be read page by page, if the hash is large.
+pub async fn stream(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Elements>> {
+    match find(unit, key).await? {
+        Some(hash) => hash.stream(unit).await,
+        None => Ok(None),
+    }
 }
 
 /// Fields after `position` in the order of fields, at most `limit`, with their values; and the last of them unless there

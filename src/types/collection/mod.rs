@@ -1,6 +1,7 @@
 //! What hashes, sets and sorted sets have in common: metadata with a count or without one, and elements.
 
 mod sample;
+mod stream;
 
 use std::ops::ControlFlow;
 
@@ -14,6 +15,7 @@ use crate::{
 };
 
 pub use sample::Sample;
+pub use stream::Elements;
 
 /// Records that one scan takes at most: few enough to be held while they are decoded, enough to hide the round trip.
 const PAGE_RECORDS: usize = 1_000;

@@ -12,7 +12,7 @@ use respgate_backend_api::Direction;
 
 use super::{
     Result,
-    collection::{Open, Sample, walk},
+    collection::{Elements, Open, Sample, walk},
 };
 use crate::{
     encoding::{Body, Type},
@@ -101,6 +101,14 @@ pub async fn len(unit: &mut Unit<'_>, key: &Key) -> Result<u64> {
 pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Option<BTreeSet<Bytes>>> {
     match find(unit, key).await? {
         Some(set) => read_all(unit, &set).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Every member, to be read page by page, if the set is large.
+pub async fn stream(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Elements>> {
+    match find(unit, key).await? {
+        Some(set) => set.stream(unit).await,
         None => Ok(None),
     }
 }
