@@ -182,3 +182,81 @@ impl Unit<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use crate::{
+        keyspace::{
+            Encodings, Error, Intent, Keyspace, Scope,
+            fixture::{key, keyspace},
+        },
+        types::string,
+    };
+
+    async fn write_both(keyspace: &Keyspace, number: u64) {
+        let _latches = keyspace.latches().acquire(Scope::Keys(&[b"x", b"y"])).await;
+        let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+        if number.is_multiple_of(2) {
+            // What has been read is kept by the cache when it is written; what has not is only forgotten.
+            unit.read_ahead(&[key("x"), key("y")]).await.unwrap();
+        }
+        for name in ["x", "y"] {
+            string::set(&mut unit, &key(name), number.to_string().into(), None).unwrap();
+        }
+        unit.commit().await.unwrap();
+    }
+
+    async fn read_both(keyspace: &Keyspace) -> Result<[u64; 2], crate::types::Error> {
+        let mut unit = keyspace.begin(Intent::Read).await?;
+        let mut numbers = [0; 2];
+        for (number, name) in numbers.iter_mut().zip(["x", "y"]) {
+            let value = string::get(&mut unit, &key(name)).await?.unwrap();
+            *number = std::str::from_utf8(&value).unwrap().parse().unwrap();
+        }
+        Ok(numbers)
+    }
+
+    /// One task writes ever greater numbers to two keys at once; others must never see two different ones, nor one that
+    /// is less than before.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn readers_see_one_moment_and_never_go_back() {
+        let keyspace = Arc::new(keyspace(Encodings::default()).await.0);
+        write_both(&keyspace, 0).await;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                let (keyspace, is_over) = (Arc::clone(&keyspace), Arc::clone(&is_over));
+                tokio::spawn(async move {
+                    let (mut last, mut reads) = (0, 0_u64);
+                    while !is_over.load(Ordering::SeqCst) {
+                        match read_both(&keyspace).await {
+                            Ok([x, y]) => {
+                                assert_eq!(x, y);
+                                assert!(x >= last, "{x} after {last}");
+                                (last, reads) = (x, reads + 1);
+                            }
+                            // What a unit is run again for.
+                            Err(crate::types::Error::Keyspace(Error::Store(respgate_backend_api::Error::Conflict))) => {
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for number in 1..20_000 {
+            write_both(&keyspace, number).await;
+        }
+        is_over.store(true, Ordering::SeqCst);
+        for reader in readers {
+            assert!(reader.await.unwrap() > 0);
+        }
+    }
+}
