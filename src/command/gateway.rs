@@ -45,7 +45,7 @@ impl Gateway {
                 counted_hashes: settings.encoding.hash == 0,
                 counted_sets: settings.encoding.set == 0,
             },
-            cache_bytes: settings.store.metadata_cache.0,
+            cache_bytes: settings.store.record_cache.0,
             clock: Arc::new(SystemClock),
             random,
         };

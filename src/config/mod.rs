@@ -89,8 +89,9 @@ pub struct StoreSettings {
     pub backend: Backend,
     /// The namespace that prefixes every record, at most 255 bytes.
     pub namespace: String,
-    /// Memory for the metadata of keys as last committed, short strings with their values; 0 for none.
-    pub metadata_cache: Size,
+    /// Memory for records as last committed that are read one by one: short strings, metadata, fields, members; 0 for
+    /// none.
+    pub record_cache: Size,
 }
 
 /// A store that this program can use.
@@ -227,7 +228,7 @@ impl Default for StoreSettings {
         let backend = Backend::Rocksdb;
         #[cfg(not(feature = "rocksdb"))]
         let backend = Backend::Memory;
-        Self { backend, namespace: "default".to_owned(), metadata_cache: Size(256 << 20) }
+        Self { backend, namespace: "default".to_owned(), record_cache: Size(256 << 20) }
     }
 }
 

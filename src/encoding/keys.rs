@@ -69,6 +69,12 @@ impl KeyCodec {
         record.get(prefix..).is_some_and(|record| record.starts_with(&METADATA))
     }
 
+    /// True if `record` is an element of some collection, or a chunk of a string.
+    pub fn is_element(&self, record: &[u8]) -> bool {
+        let prefix = if self.slot_prefix { SLOT_PREFIX_BYTES } else { 0 };
+        record.get(prefix..).is_some_and(|record| record.starts_with(&ELEMENT))
+    }
+
     /// An element of a collection, or a chunk of a string: `P` `s#` ns key.len key version suffix.
     pub fn element(&self, db: u8, key: &[u8], version: u64, suffix: &[u8]) -> Bytes {
         self.versioned(ELEMENT, db, key, version, &[suffix]).into()

@@ -12,7 +12,8 @@ use respgate_backend_api::Write;
 /// A record's value, or `None` if it does not exist.
 type Value = Option<Bytes>;
 
-/// Metadata as last committed, for a store that this process has for itself.
+/// Records as last committed, for a store that this process has for itself: metadata, short strings with it, and elements
+/// that are read one by one.
 ///
 /// An entry says what a read of its record from the store would say now, or it is not used. Whether several entries
 /// belong to one moment is told by the [epoch](Self::epoch), which every commit moves on twice, before and after:
@@ -22,7 +23,7 @@ type Value = Option<Bytes>;
 /// every entry made before goes out of use, without being looked for: a write costs the cache one memory access. What
 /// a reader has found in the store is kept only if nothing under its stamp has changed since the epoch that it noted
 /// before it opened its snapshot, so that it cannot bring an old value back.
-pub(super) struct MetadataCache {
+pub(super) struct RecordCache {
     entries: sync::Cache<Box<[u8]>, Entry, ByBytes, RandomState>,
     stamps: Box<[AtomicU64]>,
     hasher: RandomState,
@@ -74,7 +75,7 @@ impl Weighter<Box<[u8]>, Entry> for ByBytes {
     }
 }
 
-impl MetadataCache {
+impl RecordCache {
     /// A cache that takes about `bytes` of memory once it is full.
     pub(super) fn new(bytes: u64) -> Self {
         /// What an entry is expected to take.
@@ -123,10 +124,11 @@ impl MetadataCache {
     /// Announces a commit that changes these records, which its unit has latched.
     pub(super) fn begin_commit<'w>(&self, changes: impl Iterator<Item = Change<'w>>) -> Commit<'_> {
         let changes = changes.map(|change| {
-            if let Some(stamp) = self.stamp(&change.write.0) {
+            let position = self.position(&change.write.0);
+            if let Some(stamp) = self.stamps.get(position) {
                 stamp.fetch_add(1, Ordering::SeqCst);
             }
-            (change.write.0.clone(), change.is_known.then(|| change.write.1.clone()))
+            (position, change.is_kept.then(|| Box::new(change.write.clone())))
         });
         let changes = changes.collect();
         self.advance();
@@ -155,9 +157,13 @@ impl MetadataCache {
         self.epoch.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Where the stamp of a record is.
+    fn position(&self, record: &[u8]) -> usize {
+        usize::try_from(self.hasher.hash_one(record) % self.stamps.len() as u64).unwrap_or_default()
+    }
+
     fn stamp(&self, record: &[u8]) -> Option<&AtomicU64> {
-        let position = self.hasher.hash_one(record) % self.stamps.len() as u64;
-        self.stamps.get(usize::try_from(position).ok()?)
+        self.stamps.get(self.position(record))
     }
 }
 
@@ -171,15 +177,15 @@ fn update(stamp: &AtomicU64, change: impl Fn(Stamp) -> Stamp) -> Stamp {
 /// One record that a commit changes.
 pub(super) struct Change<'w> {
     pub(super) write: &'w Write,
-    /// True if the unit has read the record, so that it is likely to be read again and worth an entry.
-    pub(super) is_known: bool,
+    /// True if the new value is worth an entry. Otherwise it only becomes unknown.
+    pub(super) is_kept: bool,
 }
 
 /// A commit under way. Dropped without [`Commit::succeeded`], it leaves what it would have changed unknown.
 pub(super) struct Commit<'c> {
-    cache: &'c MetadataCache,
-    /// The records, with the new values of those worth an entry.
-    changes: Vec<(Bytes, Option<Value>)>,
+    cache: &'c RecordCache,
+    /// Where the stamps of the records are, and what is worth an entry.
+    changes: Vec<(usize, Option<Box<Write>>)>,
     succeeded: bool,
 }
 
@@ -193,11 +199,11 @@ impl Commit<'_> {
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
         let epoch = self.cache.advance();
-        for (record, value) in mem::take(&mut self.changes) {
-            let Some(stamp) = self.cache.stamp(&record) else { continue };
+        for (position, write) in mem::take(&mut self.changes) {
+            let Some(stamp) = self.cache.stamps.get(position) else { continue };
             let stamp = update(stamp, |stamp| stamp.changed(epoch, stamp.commits().saturating_sub(1)));
-            if let Some(value) = value.filter(|_| self.succeeded && stamp.is_settled()) {
-                self.cache.insert(&record, &value, stamp);
+            if let Some(write) = write.filter(|_| self.succeeded && stamp.is_settled()) {
+                self.cache.insert(&write.0, &write.1, stamp);
             }
         }
     }
@@ -209,17 +215,17 @@ mod tests {
 
     const RECORD: &[u8] = b"m#record";
 
-    fn cache() -> MetadataCache {
-        MetadataCache::new(1 << 20)
+    fn cache() -> RecordCache {
+        RecordCache::new(1 << 20)
     }
 
     fn value(text: &'static str) -> Value {
         Some(Bytes::from(text))
     }
 
-    fn begin_commit(cache: &MetadataCache, value: Value, is_known: bool) -> Commit<'_> {
+    fn begin_commit(cache: &RecordCache, value: Value, is_kept: bool) -> Commit<'_> {
         let write = (Bytes::from(RECORD), value);
-        cache.begin_commit(std::iter::once(Change { write: &write, is_known }))
+        cache.begin_commit(std::iter::once(Change { write: &write, is_kept }))
     }
 
     #[test]

@@ -122,7 +122,11 @@ impl Unit<'_> {
         for key in keys {
             records.push(self.codec().metadata(self.physical(key.db)?, &key.name));
         }
-        let values = self.read_many(records).await?;
+        let mut values = Vec::with_capacity(records.len());
+        let snapshot = self.snapshot().await?;
+        for (record, stored) in records.iter().zip(snapshot.multi_get(&records).await?) {
+            values.push(self.overlay.get(record).cloned().unwrap_or(stored));
+        }
         let decoded = values.into_iter().map(|value| value.map(|value| Metadata::decode(&value)).transpose());
         decoded.map(|metadata| Ok(metadata?.filter(|metadata| !metadata.is_expired(self.now_ms())))).collect()
     }
@@ -195,11 +199,11 @@ mod tests {
             Encodings, Error, Intent, Keyspace, Scope,
             fixture::{key, keyspace},
         },
-        types::string,
+        types::{hash, string},
     };
 
-    async fn write_both(keyspace: &Keyspace, number: u64) {
-        let _latches = keyspace.latches().acquire(Scope::Keys(&[b"x", b"y"])).await;
+    async fn write_all(keyspace: &Keyspace, number: u64) {
+        let _latches = keyspace.latches().acquire(Scope::Keys(&[b"x", b"y", b"hash"])).await;
         let mut unit = keyspace.begin(Intent::Write).await.unwrap();
         if number.is_multiple_of(2) {
             // What has been read is kept by the cache when it is written; what has not is only forgotten.
@@ -208,25 +212,29 @@ mod tests {
         for name in ["x", "y"] {
             string::set(&mut unit, &key(name), number.to_string().into(), None).unwrap();
         }
+        let fields = ["x", "y"].map(|field| (field.into(), number.to_string().into()));
+        hash::set(&mut unit, &key("hash"), &fields).await.unwrap();
         unit.commit().await.unwrap();
     }
 
-    async fn read_both(keyspace: &Keyspace) -> Result<[u64; 2], crate::types::Error> {
+    /// Two strings, and two fields of a hash.
+    async fn read_all(keyspace: &Keyspace) -> Result<[u64; 4], crate::types::Error> {
         let mut unit = keyspace.begin(Intent::Read).await?;
-        let mut numbers = [0; 2];
-        for (number, name) in numbers.iter_mut().zip(["x", "y"]) {
-            let value = string::get(&mut unit, &key(name)).await?.unwrap();
-            *number = std::str::from_utf8(&value).unwrap().parse().unwrap();
-        }
-        Ok(numbers)
+        let values = [
+            string::get(&mut unit, &key("x")).await?,
+            string::get(&mut unit, &key("y")).await?,
+            hash::get(&mut unit, &key("hash"), b"x").await?,
+            hash::get(&mut unit, &key("hash"), b"y").await?,
+        ];
+        Ok(values.map(|value| std::str::from_utf8(&value.unwrap()).unwrap().parse().unwrap()))
     }
 
-    /// One task writes ever greater numbers to two keys at once; others must never see two different ones, nor one that
+    /// One task writes ever greater numbers to several keys at once; others must never see two different ones, nor one that
     /// is less than before.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn readers_see_one_moment_and_never_go_back() {
         let keyspace = Arc::new(keyspace(Encodings::default()).await.0);
-        write_both(&keyspace, 0).await;
+        write_all(&keyspace, 0).await;
         let is_over = Arc::new(AtomicBool::new(false));
         let readers: Vec<_> = (0..3)
             .map(|_| {
@@ -234,11 +242,12 @@ mod tests {
                 tokio::spawn(async move {
                     let (mut last, mut reads) = (0, 0_u64);
                     while !is_over.load(Ordering::SeqCst) {
-                        match read_both(&keyspace).await {
-                            Ok([x, y]) => {
-                                assert_eq!(x, y);
-                                assert!(x >= last, "{x} after {last}");
-                                (last, reads) = (x, reads + 1);
+                        match read_all(&keyspace).await {
+                            Ok(numbers) => {
+                                let [first, ..] = numbers;
+                                assert_eq!(numbers, [first; 4]);
+                                assert!(first >= last, "{first} after {last}");
+                                (last, reads) = (first, reads + 1);
                             }
                             // What a unit is run again for.
                             Err(crate::types::Error::Keyspace(Error::Store(respgate_backend_api::Error::Conflict))) => {
@@ -252,7 +261,7 @@ mod tests {
             })
             .collect();
         for number in 1..20_000 {
-            write_both(&keyspace, number).await;
+            write_all(&keyspace, number).await;
         }
         is_over.store(true, Ordering::SeqCst);
         for reader in readers {

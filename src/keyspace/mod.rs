@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 
 use crate::encoding::{KeyCodec, KeyVersions};
 
-use cache::MetadataCache;
+use cache::RecordCache;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
@@ -87,7 +87,7 @@ pub struct Options {
     pub databases: u8,
     /// How keys are stored that are created from now on.
     pub encodings: Encodings,
-    /// Memory for metadata as last committed; none is kept of a store that others write to as well.
+    /// Memory for records as last committed; none are kept of a store that others write to as well.
     pub cache_bytes: u64,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
@@ -108,7 +108,7 @@ pub struct Keyspace {
     latches: Latches,
     watches: Arc<Watches>,
     /// `None` if others write to the store as well.
-    cache: Option<MetadataCache>,
+    cache: Option<RecordCache>,
     /// Told when a unit has left garbage behind.
     litter: Notify,
     landmarks: LandmarkCache,
@@ -132,7 +132,7 @@ impl Keyspace {
             databases,
             latches: Latches::new(),
             watches: Arc::default(),
-            cache: (!capabilities.shared && options.cache_bytes > 0).then(|| MetadataCache::new(options.cache_bytes)),
+            cache: (!capabilities.shared && options.cache_bytes > 0).then(|| RecordCache::new(options.cache_bytes)),
             litter: Notify::new(),
             landmarks: LandmarkCache::new(),
         })
@@ -191,7 +191,7 @@ impl Keyspace {
 
     /// Where the commits of this process stand.
     fn epoch(&self) -> u64 {
-        self.cache.as_ref().map_or(0, MetadataCache::epoch)
+        self.cache.as_ref().map_or(0, RecordCache::epoch)
     }
 
     /// What the store can do.

@@ -115,26 +115,74 @@ impl<'k> Unit<'k> {
         })
     }
 
-    /// The value of a record, own writes included.
+    /// The value of a record of a key that the unit has declared, own writes included.
     pub async fn read(&mut self, record: &Bytes) -> Result<Option<Bytes>> {
+        if let Some(value) = self.known(record, true) {
+            return Ok(value);
+        }
+        let value = self.snapshot().await?.get(record).await?;
+        self.learn(record, &value);
+        Ok(value)
+    }
+
+    /// The values of several records of keys that the unit has declared, own writes included, in one call to the store.
+    pub async fn read_many(&mut self, records: Vec<Bytes>) -> Result<Vec<Option<Bytes>>> {
+        /// Of more records than this it is not worth keeping each.
+        const CACHED_MAX: usize = 128;
+
+        let is_cached = records.len() <= CACHED_MAX;
+        let mut values: Vec<Option<Option<Bytes>>> =
+            records.iter().map(|record| self.known(record, is_cached)).collect();
+        let unknown: Vec<Bytes> =
+            records.into_iter().zip(&values).filter(|(_, value)| value.is_none()).map(|(record, _)| record).collect();
+        if !unknown.is_empty() {
+            let read = self.snapshot().await?.multi_get(&unknown).await?;
+            if is_cached {
+                unknown.iter().zip(&read).for_each(|(record, value)| self.learn(record, value));
+            }
+            let gaps = values.iter_mut().filter(|value| value.is_none());
+            gaps.zip(read).for_each(|(gap, value)| *gap = Some(value));
+        }
+        Ok(values.into_iter().map(Option::flatten).collect())
+    }
+
+    /// The value of a record of any key, own writes included, as the snapshot has it.
+    pub async fn peek(&mut self, record: &Bytes) -> Result<Option<Bytes>> {
         if let Some(value) = self.overlay.get(record) {
             return Ok(value.clone());
         }
         Ok(self.snapshot().await?.get(record).await?)
     }
 
-    /// The values of several records, own writes included, in one call to the store.
-    pub async fn read_many(&mut self, records: Vec<Bytes>) -> Result<Vec<Option<Bytes>>> {
-        let mut values: Vec<Option<Option<Bytes>>> =
-            records.iter().map(|record| self.overlay.get(record).cloned()).collect();
-        let unknown: Vec<Bytes> =
-            records.into_iter().zip(&values).filter(|(_, value)| value.is_none()).map(|(record, _)| record).collect();
-        if !unknown.is_empty() {
-            let read = self.snapshot().await?.multi_get(&unknown).await?;
-            let gaps = values.iter_mut().filter(|value| value.is_none());
-            gaps.zip(read).for_each(|(gap, value)| *gap = Some(value));
+    /// What the unit knows of a record without asking the store, or the cache if `is_cached`.
+    fn known(&mut self, record: &Bytes, is_cached: bool) -> Option<Option<Bytes>> {
+        if let Some(value) = self.overlay.get(record) {
+            return Some(value.clone());
         }
-        Ok(values.into_iter().map(Option::flatten).collect())
+        let cache = self.keyspace.cache.as_ref().filter(|_| is_cached && self.keyspace.codec.is_element(record))?;
+        let value = cache.get(record)?;
+        match self.intent {
+            // The key is latched, so what was committed last is what the snapshot says. It will be known to the commit.
+            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
+            // Without a snapshot, or if something was committed after it, the value may be of another moment.
+            Intent::Read if self.snapshot.is_none() || self.keyspace.epoch() != self.epoch => return None,
+            Intent::Read => {}
+        }
+        Some(value)
+    }
+
+    /// Keeps what the snapshot says about an element.
+    fn learn(&mut self, record: &Bytes, value: &Option<Bytes>) {
+        let Some(cache) = self.keyspace.cache.as_ref().filter(|_| self.keyspace.codec.is_element(record)) else {
+            return;
+        };
+        if !value.as_ref().is_none_or(is_short) {
+            return;
+        }
+        match self.intent {
+            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
+            Intent::Read => cache.fill(record, value, self.epoch),
+        }
     }
 
     /// At most `limit` records of `range`, own writes included. Fewer mean that there are no more.
@@ -172,9 +220,18 @@ impl<'k> Unit<'k> {
         let guards = mem::take(&mut self.guards);
         let (writes, read_before) = self.overlay.into_writes();
         let announced = self.keyspace.cache.as_ref().map(|cache| {
-            let metadata = writes.iter().filter(|(record, _)| self.keyspace.codec.is_metadata(record));
-            let is_known = |record| read_before.contains_key(record);
-            cache.begin_commit(metadata.map(|write| Change { write, is_known: is_known(&write.0) }))
+            let codec = &self.keyspace.codec;
+            let changes = writes.iter().filter_map(|write| {
+                let (record, value) = write;
+                let is_metadata = codec.is_metadata(record);
+                if !is_metadata && !codec.is_element(record) {
+                    return None;
+                }
+                // What was read is likely to be read again, except for an element that is gone.
+                let is_kept = read_before.contains_key(record) && (is_metadata || value.as_ref().is_some_and(is_short));
+                Some(Change { write, is_kept })
+            });
+            cache.begin_commit(changes)
         });
         snapshot.commit(WriteSet { writes, guards }).await?;
         if !Arc::ptr_eq(&self.databases, &self.databases_found) {
@@ -275,6 +332,13 @@ impl Collection<'_> {
     pub fn ranges(&self, kind: Garbage) -> Vec<KeyRange> {
         self.codec.garbage_ranges(self.db, &self.owner, self.version, kind)
     }
+}
+
+/// True if a value is short enough to be cached as an element.
+fn is_short(value: &Bytes) -> bool {
+    const BYTES_MAX: usize = 4 * 1024;
+
+    value.len() <= BYTES_MAX
 }
 
 fn to_ms(ms: u64) -> i64 {

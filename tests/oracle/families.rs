@@ -285,6 +285,7 @@ pub(crate) const SORTING: Family = Family {
     templates: &[
         "MSET (skey weight)...",
         "HSET hkey field weight",
+        "= ZADD zkey index member index member",
         "SORT lkey [LIMIT index index] [ASC|DESC] ALPHA [STORE lkey]",
         "SORT (lkey|setkey|zkey) [LIMIT index index] [ASC|DESC] [ALPHA]",
         "= SORT lkey BY by-pattern [LIMIT index index] [GET get-pattern]... [ASC|DESC]",

@@ -67,8 +67,8 @@ fn zsets() {
 
 #[test]
 fn sorting() {
-    // Without what sets errno to ERANGE, such as INCRBYFLOAT by 1e400: Redis' SORT takes an old one for its own.
-    compare_with_redis(&[families::SORTING, families::LISTS, families::SETS, families::ZSETS]);
+    // Without what sets errno to ERANGE, such as a score of 5e-324: Redis' SORT takes an old one for its own.
+    compare_with_redis(&[families::SORTING, families::LISTS, families::SETS]);
 }
 
 #[test]

@@ -190,7 +190,7 @@ async fn look_up(unit: &mut Unit<'_>, db: u8, pattern: &Pattern, elements: &[Byt
                 }
                 (Some(metadata), Some(field)) if metadata.kind() == Type::Hash => {
                     let record = unit.collection(key, &metadata)?.element(field);
-                    unit.read(&record).await?
+                    unit.peek(&record).await?
                 }
                 _ => None,
             });
