@@ -16,11 +16,15 @@ const ELEMENT: Tag = *b"s#";
 const SCORE: Tag = *b"k#";
 const MEMBER: Tag = *b"i#";
 const GARBAGE: Tag = *b"g#";
+const FORWARDING: Tag = *b"f#";
 const DATABASES: Tag = *b"d#";
 const CURSOR: Tag = *b"o#";
 
 /// The tags of records that belong to a database.
-const DATABASE_TAGS: [Tag; 5] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE];
+const DATABASE_TAGS: [Tag; 6] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE, FORWARDING];
+
+/// The tags of records that carry the version of the key that they belong to, other than garbage.
+const ELEMENT_TAGS: [Tag; 3] = [ELEMENT, SCORE, MEMBER];
 
 const SLOT_PREFIX_BYTES: usize = 8;
 const TAG_BYTES: usize = 2;
@@ -33,6 +37,17 @@ const SCORE_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a namespace's name may have at most 255 bytes, not {0}")]
 pub struct NamespaceTooLong(pub usize);
+
+/// Whom a record with a version belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The physical database.
+    pub db: u8,
+    /// The user key under which the elements lie.
+    pub key: &'a [u8],
+    /// The version of that key.
+    pub version: u64,
+}
 
 /// Builds and takes apart the keys of records.
 ///
@@ -133,6 +148,11 @@ impl KeyCodec {
         self.versioned(GARBAGE, db, key, version, &[]).into()
     }
 
+    /// Where the key went whose elements of this version lie under `key`: `P` `f#` ns key.len key version.
+    pub fn forwarding(&self, db: u8, key: &[u8], version: u64) -> Bytes {
+        self.versioned(FORWARDING, db, key, version, &[]).into()
+    }
+
     /// What to delete before the garbage record itself goes.
     pub fn garbage_ranges(&self, db: u8, key: &[u8], version: u64, garbage: Garbage) -> Vec<KeyRange> {
         let tags: &[Tag] = match (garbage.kind, garbage.encode_version) {
@@ -189,12 +209,25 @@ impl KeyCodec {
         self.range(GARBAGE, db, Some(slot))
     }
 
-    /// The database, the user key and the version of a garbage record; `None` if `record` is the key of another record.
-    pub fn decode_garbage_key<'a>(&self, record: &'a [u8]) -> Option<(u8, &'a [u8], u64)> {
-        let (db, rest) = self.strip_head(GARBAGE, record)?;
-        let (length, rest) = rest.split_first_chunk()?;
-        let (key, version) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        Some((db, key, u64::from_be_bytes(version.try_into().ok()?)))
+    /// Whose death a garbage record tells of; `None` if `record` is the key of another record.
+    pub fn decode_garbage_key<'a>(&self, record: &'a [u8]) -> Option<Owner<'a>> {
+        let (owner, suffix) = self.strip_version(GARBAGE, record)?;
+        suffix.is_empty().then_some(owner)
+    }
+
+    /// Whom an element, a score or a member belongs to; `None` if `record` is the key of another record.
+    pub fn decode_owner<'a>(&self, record: &'a [u8]) -> Option<Owner<'a>> {
+        ELEMENT_TAGS.iter().find_map(|&tag| self.strip_version(tag, record)).map(|(owner, _)| owner)
+    }
+
+    /// The elements, scores and members of a database, on a store without slot prefixes: one range a tag.
+    pub fn element_ranges(&self, db: u8) -> Vec<KeyRange> {
+        ELEMENT_TAGS.map(|tag| self.range(tag, db, None)).into()
+    }
+
+    /// The elements, scores and members of a database and a slot, on a store with slot prefixes: one range a tag.
+    pub fn element_ranges_of_slot(&self, db: u8, slot: u16) -> Vec<KeyRange> {
+        ELEMENT_TAGS.map(|tag| self.range(tag, db, Some(slot))).into()
     }
 
     /// Every record of a database, on a store without slot prefixes: one range a tag.
@@ -259,6 +292,15 @@ impl KeyCodec {
 
     fn range(&self, tag: Tag, db: u8, slot: Option<u16>) -> KeyRange {
         KeyRange::prefix(self.begin(tag, db, slot, 0))
+    }
+
+    /// Whom a record with this tag belongs to, and what follows that in its key.
+    fn strip_version<'a>(&self, tag: Tag, record: &'a [u8]) -> Option<(Owner<'a>, &'a [u8])> {
+        let (db, rest) = self.strip_head(tag, record)?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (key, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let (version, suffix) = rest.split_first_chunk()?;
+        Some((Owner { db, key, version: u64::from_be_bytes(*version) }, suffix))
     }
 
     /// The database and what follows it in the key of a record with this tag.

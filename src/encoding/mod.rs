@@ -30,7 +30,7 @@ pub use cursor::Cursor;
 pub use databases::DatabaseMap;
 pub use error::DecodeError;
 pub use garbage::Garbage;
-pub use keys::{KeyCodec, NamespaceTooLong};
+pub use keys::{KeyCodec, NamespaceTooLong, Owner};
 pub use member::index_of_member;
 pub use metadata::{Body, LIST_START, Metadata, Type, ZsetBounds};
 pub use score::{decode_member_score, decode_score, encode_member_score, encode_score};

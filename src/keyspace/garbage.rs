@@ -48,8 +48,8 @@ impl Keyspace {
             }
         }
         for (record, value) in &page {
-            let Some((db, owner, version)) = self.codec.decode_garbage_key(record) else { continue };
-            for range in self.codec.garbage_ranges(db, owner, version, Garbage::decode(value)?) {
+            let Some(dead) = self.codec.decode_garbage_key(record) else { continue };
+            for range in self.codec.garbage_ranges(dead.db, dead.key, dead.version, Garbage::decode(value)?) {
                 self.backend.delete_range(range).await?;
             }
         }

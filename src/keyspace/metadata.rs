@@ -141,16 +141,28 @@ impl Unit<'_> {
 
     /// Deletes `key`, whose metadata is `metadata`, in O(1): its elements become garbage.
     pub fn remove(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
-        self.forget(key)?;
+        self.delete_metadata(key)?;
         self.bury(key, metadata)
     }
 
-    /// Deletes the metadata of `key` and nothing else, for a key whose elements live on under another name.
-    pub fn forget(&mut self, key: &Key) -> Result<()> {
-        let record = self.metadata_record(key)?;
-        self.overlay.write(record, None);
-        self.touch(key);
-        Ok(())
+    /// Deletes `key`, whose metadata is `metadata`, and of whose elements none is left.
+    pub fn forget(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
+        self.delete_metadata(key)?;
+        self.end_forwarding(key, metadata)
+    }
+
+    /// Gives the value and the expiry of `from`, which are `metadata`, to `to`, in the same database and in O(1): elements
+    /// stay where they are. Nothing may be at `to` any more.
+    pub fn rename(&mut self, from: &Key, to: &Key, metadata: Metadata) -> Result<()> {
+        self.delete_metadata(from)?;
+        if !metadata.has_elements() {
+            return self.save(to, &metadata);
+        }
+        let owner = metadata.origin.as_ref().unwrap_or(&from.name).clone();
+        let forwarding = self.codec().forwarding(self.physical(to.db)?, &owner, metadata.version);
+        let is_back = owner == to.name;
+        self.overlay.write(forwarding, (!is_back).then(|| to.name.clone()));
+        self.save(to, &Metadata { origin: (!is_back).then_some(owner), ..metadata })
     }
 
     /// Records that the elements of `metadata`, once under `key`, belong to nobody any more.
@@ -161,6 +173,22 @@ impl Unit<'_> {
             self.overlay.write(record, Some(garbage.encode()));
             self.litters = true;
         }
+        self.end_forwarding(key, metadata)
+    }
+
+    /// Deletes the record that tells the sweep of orphans where the key of some elements went.
+    fn end_forwarding(&mut self, key: &Key, metadata: &Metadata) -> Result<()> {
+        if let Some(origin) = &metadata.origin {
+            let forwarding = self.codec().forwarding(self.physical(key.db)?, origin, metadata.version);
+            self.overlay.write(forwarding, None);
+        }
+        Ok(())
+    }
+
+    fn delete_metadata(&mut self, key: &Key) -> Result<()> {
+        let record = self.metadata_record(key)?;
+        self.overlay.write(record, None);
+        self.touch(key);
         Ok(())
     }
 

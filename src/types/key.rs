@@ -10,8 +10,6 @@ mod sort;
 mod tests;
 mod upgrade;
 
-use bytes::Bytes;
-
 pub use copy::{copy, move_to};
 pub use dump::{restore, value};
 pub use encoding::encoding;
@@ -22,7 +20,7 @@ pub use upgrade::set_encode_version;
 
 use super::{Error, Result};
 use crate::{
-    encoding::{Metadata, Type},
+    encoding::Type,
     keyspace::{Key, Unit},
 };
 
@@ -73,16 +71,8 @@ pub async fn rename(unit: &mut Unit<'_>, from: &Key, to: &Key, if_exists: IfExis
     if !make_room(unit, to, if_exists).await? {
         return Ok(false);
     }
-    unit.forget(from)?;
-    let origin = metadata.has_elements().then(|| origin_after_rename(&metadata, from, to)).flatten();
-    unit.save(to, &Metadata { origin, ..metadata })?;
+    unit.rename(from, to, metadata)?;
     Ok(true)
-}
-
-/// Where the elements of a renamed key lie; `None` if that is its new name.
-fn origin_after_rename(metadata: &Metadata, from: &Key, to: &Key) -> Option<Bytes> {
-    let owner = metadata.origin.as_ref().unwrap_or(&from.name);
-    (*owner != to.name).then(|| owner.clone())
 }
 
 /// Deletes `key` if it exists and may be replaced. False if it is in the way.

@@ -32,6 +32,10 @@ fn golden_keys() {
         codec.garbage(3, b"foo", VERSION),
         &b"g#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08"[..]
     );
+    assert_eq!(
+        codec.forwarding(3, b"foo", VERSION),
+        &b"f#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08"[..]
+    );
     assert_eq!(codec.databases(), &b"d#\x02ns"[..]);
     assert_eq!(codec.cursor(VERSION), &b"o#\x02ns\x01\x02\x03\x04\x05\x06\x07\x08"[..]);
 }
@@ -236,7 +240,7 @@ proptest! {
         let Place { db, key, version, .. } = &place;
         let [metadata, element, scored, member, garbage] = place.records(slot_prefix, &suffix, score);
         prop_assert_eq!(codec.decode_metadata_key(&metadata), Some((*db, &key[..])));
-        prop_assert_eq!(codec.decode_garbage_key(&garbage), Some((*db, &key[..], *version)));
+        prop_assert_eq!(codec.decode_garbage_key(&garbage), Some(Owner { db: *db, key, version: *version }));
         prop_assert_eq!(codec.suffix(key, &element), Some(Bytes::from(suffix.clone())));
         prop_assert_eq!(codec.suffix(key, &member), Some(Bytes::from(suffix.clone())));
         prop_assert_eq!(codec.elements(*db, key, *version).start.len(), codec.suffix_at(key));

@@ -119,7 +119,7 @@ impl<'k> Open<'k> {
             None => unit.scan(&self.elements.elements(), Direction::Forward, 1).await?.is_empty(),
         };
         if is_empty {
-            unit.forget(&self.key)?;
+            unit.forget(&self.key, &self.metadata)?;
         } else if self.is_new || self.is_changed || (self.counted().is_some() && added != removed) {
             unit.save(&self.key, &self.metadata)?;
         } else {

@@ -83,6 +83,7 @@ async fn a_renamed_key_keeps_its_elements_and_gets_on_with_a_new_one_of_its_old_
     unit.commit().await.unwrap();
     assert_eq!(read(&keyspace, &key("a")).await, Some(Value::Hash(new.to_vec())));
     assert_eq!(read(&keyspace, &key("b")).await, Some(Value::Hash(old.to_vec())));
+    assert_eq!(forwardings(&keyspace).await, [bytes("b")]);
 
     let mut unit = write(&keyspace).await;
     assert!(rename(&mut unit, &key("b"), &key("a"), IfExists::Replace).await.unwrap());
@@ -90,6 +91,36 @@ async fn a_renamed_key_keeps_its_elements_and_gets_on_with_a_new_one_of_its_old_
     unit.commit().await.unwrap();
     assert_eq!(read(&keyspace, &key("a")).await, Some(Value::Hash(old.to_vec())));
     assert_eq!(read(&keyspace, &key("b")).await, None);
+    assert!(forwardings(&keyspace).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_way_to_a_renamed_key_goes_with_it() {
+    for is_emptied in [false, true] {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        let mut unit = write(&keyspace).await;
+        hash::set(&mut unit, &key("a"), &[(bytes("f"), bytes("v"))]).await.unwrap();
+        assert!(rename(&mut unit, &key("a"), &key("b"), IfExists::Replace).await.unwrap());
+        assert!(rename(&mut unit, &key("b"), &key("c"), IfExists::Replace).await.unwrap());
+        unit.commit().await.unwrap();
+        assert_eq!(forwardings(&keyspace).await, [bytes("c")]);
+        let mut unit = write(&keyspace).await;
+        if is_emptied {
+            assert_eq!(hash::delete(&mut unit, &key("c"), &[bytes("f")]).await.unwrap(), 1);
+        } else {
+            assert_eq!(delete(&mut unit, &[key("c")]).await.unwrap(), 1);
+        }
+        unit.commit().await.unwrap();
+        assert!(forwardings(&keyspace).await.is_empty());
+    }
+}
+
+/// The values of all forwarding records.
+async fn forwardings(keyspace: &Keyspace) -> Vec<Bytes> {
+    let range = respgate_backend_api::KeyRange::prefix(&b"f#"[..]);
+    let snapshot = keyspace.backend().snapshot().await.unwrap();
+    let records = snapshot.scan(&range, respgate_backend_api::Direction::Forward, 10).await.unwrap();
+    records.into_iter().map(|(_, name)| name).collect()
 }
 
 #[tokio::test]
@@ -123,7 +154,7 @@ async fn what_is_deleted_replaced_or_expired_is_left_to_the_collector() {
     let snapshot = keyspace.backend().snapshot().await.unwrap();
     let garbage = snapshot.scan(&garbage, respgate_backend_api::Direction::Forward, 10).await.unwrap();
     let names: Vec<_> =
-        garbage.iter().map(|(record, _)| keyspace.codec().decode_garbage_key(record).unwrap().1).collect();
+        garbage.iter().map(|(record, _)| keyspace.codec().decode_garbage_key(record).unwrap().key).collect();
     assert_eq!(names, [&b"moved"[..], b"deleted", b"expired", b"replaced"]);
 }
 

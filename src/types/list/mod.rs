@@ -88,7 +88,7 @@ impl<'k> List<'k> {
     /// Saves where the list begins and ends, or deletes the key if nothing is left of it.
     fn settle(mut self, unit: &mut Unit<'_>) -> Result<()> {
         if self.len() == 0 {
-            return Ok(unit.forget(&self.key)?);
+            return Ok(unit.forget(&self.key, &self.metadata)?);
         }
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         self.metadata.body = Body::List { count, head: self.head, tail: self.tail };
