@@ -148,7 +148,7 @@ impl Place {
     }
 
     /// A record of each tag.
-    fn records(&self, slot_prefix: bool, suffix: &[u8], score: f64) -> [Bytes; 5] {
+    fn records(&self, slot_prefix: bool, suffix: &[u8], score: f64) -> [Bytes; 6] {
         let (codec, db, key, version) = (self.codec(slot_prefix), self.db, &self.key, self.version);
         [
             codec.metadata(db, key),
@@ -156,6 +156,7 @@ impl Place {
             codec.score(db, key, version, score, suffix),
             codec.member_index(db, key, version, suffix),
             codec.garbage(db, key, version),
+            codec.forwarding(db, key, version),
         ]
     }
 }
@@ -209,7 +210,7 @@ proptest! {
             (codec.metadata_range(mine.db), codec.garbage_range(mine.db))
         };
         prop_assert_eq!(ranges.first(), Some(&metadata));
-        prop_assert_eq!(ranges.last(), Some(&garbage));
+        prop_assert_eq!(ranges.get(4), Some(&garbage));
         prop_assert!(!ranges.iter().any(|range| range.contains(&codec.databases())));
     }
 
