@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{command::Gateway, keyspace::SweepPosition};
+use crate::{
+    command::Gateway,
+    keyspace::{Duty, Lease, Result},
+};
 
 /// How long to wait before trying again what the store refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -17,7 +20,8 @@ pub async fn run(gateway: Arc<Gateway>) {
         () = reclaim_databases(&gateway) => {}
         () = sweep_cursors(&gateway) => {}
         () = collect_garbage(&gateway) => {}
-        () = sweep_expired(&gateway) => {}
+        () = sweep(&gateway, Duty::Expired) => {}
+        () = sweep(&gateway, Duty::Orphans) => {}
     }
 }
 
@@ -44,10 +48,14 @@ async fn sweep_cursors(gateway: &Gateway) {
 
 /// Deletes what dead keys have left behind, as soon as there is some.
 async fn collect_garbage(gateway: &Gateway) {
+    while let Err(error) = gateway.keyspace.survey_garbage().await {
+        tracing::warn!(%error, "garbage could not be looked for yet");
+        tokio::time::sleep(RETRY).await;
+    }
     loop {
         match gateway.keyspace.collect_garbage().await {
-            Ok(0) => gateway.keyspace.littered().await,
-            Ok(collected) => gateway.statistics.garbage_collected.add(collected as u64),
+            Ok(None) => gateway.keyspace.littered().await,
+            Ok(Some(collected)) => gateway.statistics.garbage_collected.add(collected as u64),
             Err(error) => {
                 tracing::warn!(%error, "garbage could not be collected yet");
                 tokio::time::sleep(RETRY).await;
@@ -57,38 +65,47 @@ async fn collect_garbage(gateway: &Gateway) {
     }
 }
 
-/// Looks at some keys in each round, wherever it stopped in the last one, and deletes those that have expired. As long as
-/// many of them have, it goes on.
-async fn sweep_expired(gateway: &Gateway) {
-    let mut position = SweepPosition::default();
+/// Goes on with a sweep every so often, wherever it was stopped, in each share of the store that no other gateway is at.
+async fn sweep(gateway: &Gateway, duty: Duty) {
     loop {
-        let settings = gateway.settings();
-        tokio::time::sleep(settings.background.sweep_interval.as_duration()).await;
-        match sweep_round(gateway, position.clone(), settings.background.sweep_keys).await {
-            Ok(next) => position = next,
-            Err(error) => tracing::warn!(%error, "expired keys could not be deleted yet"),
+        let pause = gateway.settings().background.sweep_interval.as_duration();
+        tokio::time::sleep(pause).await;
+        let shares = gateway.keyspace.shares();
+        let first = gateway.keyspace.random().below(u64::from(shares)) as u8;
+        for share in (0..shares).map(|share| (first + share) % shares) {
+            if let Err(error) = sweep_share(gateway, duty, share, pause).await {
+                tracing::warn!(%error, ?duty, "a sweep of the store was interrupted");
+            }
         }
     }
 }
 
-async fn sweep_round(
-    gateway: &Gateway,
-    mut position: SweepPosition,
-    keys: usize,
-) -> crate::keyspace::Result<SweepPosition> {
-    /// One expired key among so many seen is many.
+async fn sweep_share(gateway: &Gateway, duty: Duty, share: u8, pause: Duration) -> Result<()> {
+    // The round before this one may have rested a little later than it began.
+    let Some(mut lease) = gateway.keyspace.take_lease(duty, share, pause / 2).await? else { return Ok(()) };
+    let swept = sweep_round(gateway, &mut lease).await;
+    gateway.keyspace.rest(&mut lease).await?;
+    swept
+}
+
+/// One round: some keys or collections, and more as long as many of them are to be deleted.
+async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<()> {
+    /// One of so many seen is many.
     const MANY: usize = 10;
 
+    let settings = gateway.settings().background.clone();
+    let (wanted, found) = match lease.duty {
+        Duty::Expired => (settings.sweep_keys, &gateway.statistics.expired_swept),
+        Duty::Orphans => (settings.sweep_collections, &gateway.statistics.orphans_found),
+    };
     let mut seen = 0;
     loop {
-        let swept = gateway.keyspace.sweep_expired(&position).await?;
-        gateway.statistics.expired_swept.add(swept.expired as u64);
+        let swept = gateway.keyspace.sweep(lease).await?;
+        found.add(swept.found as u64);
         seen += swept.seen;
-        let is_end = swept.next.is_none();
-        position = swept.next.unwrap_or_default();
-        let goes_on = seen < keys || swept.expired * MANY >= swept.seen.max(1);
-        if is_end || !goes_on {
-            return Ok(position);
+        let goes_on = seen < wanted || swept.found * MANY >= swept.seen.max(1);
+        if swept.is_round_over || !swept.is_ours || !goes_on {
+            return Ok(());
         }
         tokio::task::yield_now().await;
     }

@@ -1,94 +1,11 @@
 //! Commands about whole databases.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
-
-use parking_lot::Mutex;
-use respgate_backend_api::Direction;
-
 use super::{Args, Command, Context, Error, Flags, Result};
-use crate::{
-    encoding::Metadata,
-    resp::{Reply, integer::parse_integer},
-};
-
-/// Records that are counted between two chances for other connections.
-const PAGE_RECORDS: usize = 1_000;
+use crate::resp::{Reply, integer::parse_integer};
 
 /// `DBSIZE`
-///
-/// Counts the keys that are alive, one by one: O(n).
 async fn dbsize(context: &mut Context<'_>) -> Result<Reply> {
-    Ok(Reply::count(count(context, context.session.db).await?.keys))
-}
-
-/// What a database holds.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Census {
-    /// Keys that are alive.
-    pub(super) keys: u64,
-    /// Those of them that will expire.
-    pub(super) expiring: u64,
-}
-
-/// The last census of each physical database, for INFO, which monitoring asks for again and again.
-#[derive(Default)]
-pub struct Censuses(Mutex<HashMap<u8, Taken>>);
-
-#[derive(Clone, Copy)]
-struct Taken {
-    at: Instant,
-    took: Duration,
-    census: Census,
-}
-
-impl Taken {
-    /// True while taking another census would spend more than a fiftieth of all time on it. Small databases are counted
-    /// afresh each time.
-    fn is_recent(&self) -> bool {
-        const CHEAP: Duration = Duration::from_millis(20);
-        const PART: u32 = 50;
-
-        self.took > CHEAP && self.at.elapsed() < self.took.saturating_mul(PART)
-    }
-}
-
-/// As [`count`], but for a large database perhaps as it was some time ago.
-pub(super) async fn recent_count(context: &mut Context<'_>, db: u8) -> Result<Census> {
-    let physical = context.unit.physical(db)?;
-    let taken = context.gateway.censuses.0.lock().get(&physical).copied();
-    if let Some(taken) = taken.filter(Taken::is_recent) {
-        return Ok(taken.census);
-    }
-    let began = Instant::now();
-    let census = count(context, db).await?;
-    let taken = Taken { at: Instant::now(), took: began.elapsed(), census };
-    context.gateway.censuses.0.lock().insert(physical, taken);
-    Ok(census)
-}
-
-/// Counts the keys of a database that are alive.
-pub(super) async fn count(context: &mut Context<'_>, db: u8) -> Result<Census> {
-    let unit = &mut context.unit;
-    let mut range = unit.metadata_range(db)?;
-    let mut census = Census::default();
-    loop {
-        let page = unit.scan(&range, Direction::Forward, PAGE_RECORDS).await?;
-        for (_, record) in &page {
-            let metadata = Metadata::decode(record).map_err(crate::keyspace::Error::from)?;
-            if !metadata.is_expired(unit.now_ms()) {
-                census.keys += 1;
-                census.expiring += u64::from(metadata.expires_at_ms.is_some());
-            }
-        }
-        match page.last() {
-            Some((last, _)) if page.len() == PAGE_RECORDS => range = range.after(last),
-            _ => return Ok(census),
-        }
-        tokio::task::yield_now().await;
-    }
+    Ok(Reply::count(context.unit.census(context.session.db).await?.keys))
 }
 
 /// `FLUSHDB [ASYNC|SYNC]`

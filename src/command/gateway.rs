@@ -4,7 +4,7 @@ use parking_lot::RwLock;
 use respgate_backend_api::KvBackend;
 use tokio_util::sync::CancellationToken;
 
-use super::{Censuses, Statistics};
+use super::Statistics;
 use crate::{
     client::{Clients, Pause},
     config::Settings,
@@ -21,8 +21,6 @@ pub struct Gateway {
     pub pause: Pause,
     /// What has been counted.
     pub statistics: Statistics,
-    /// How many keys there were when they were last counted.
-    pub censuses: Censuses,
     /// When the gateway started.
     pub started_at: Instant,
     /// Forty hexadecimal digits that no other run of a gateway has.
@@ -46,6 +44,7 @@ impl Gateway {
                 counted_sets: settings.encoding.set == 0,
             },
             cache_bytes: settings.store.record_cache.0,
+            grace: settings.background.grace.as_duration(),
             clock: Arc::new(SystemClock),
             random,
         };
@@ -54,7 +53,6 @@ impl Gateway {
             clients: Clients::default(),
             pause: Pause::new(),
             statistics: Statistics::new(),
-            censuses: Censuses::default(),
             started_at: Instant::now(),
             run_id,
             shutdown: CancellationToken::new(),

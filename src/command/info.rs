@@ -1,11 +1,13 @@
 //! INFO: what a gateway tells about itself, under the names that Redis' tools read.
 
-use std::{fmt::Display, fs};
+use std::{collections::BTreeSet, fmt::Display, fs};
 
 use respgate_backend_api::Statistics as StoreStatistics;
 
-use super::{Args, Command, Context, Flags, Result, Table, databases};
+use super::{Args, Command, Context, Flags, Result, Table};
 use crate::{
+    encoding::LeaseRecord,
+    keyspace::Duty,
     resp::Reply,
     version::{REDIS_VERSION, RESPGATE_VERSION},
 };
@@ -74,7 +76,7 @@ async fn section(context: &mut Context<'_>, name: &str) -> Result<Section> {
         "errorstats" => error_stats(context),
         "cluster" => Section::new("Cluster").field("cluster_enabled", 0),
         "store" => store(context, &context.gateway.keyspace.backend().statistics().await?),
-        "background" => background(context),
+        "background" => background(context).await?,
         "keyspace" => keyspace(context).await?,
         _ => Section::new("Modules"),
     })
@@ -237,18 +239,52 @@ fn store(context: &Context<'_>, store: &StoreStatistics) -> Section {
     store.figures.iter().fold(section, |section, (name, value)| section.field(&format!("store_{name}"), value))
 }
 
-fn background(context: &Context<'_>) -> Section {
-    let statistics = &context.gateway.statistics;
-    Section::new("Background")
+async fn background(context: &Context<'_>) -> Result<Section> {
+    let (statistics, keyspace) = (&context.gateway.statistics, &context.gateway.keyspace);
+    let mut section = Section::new("Background")
+        .field("garbage_pending", keyspace.garbage_pending())
         .field("garbage_collected", statistics.garbage_collected.get())
         .field("expired_swept", statistics.expired_swept.get())
+        .field("orphans_found", statistics.orphans_found.get());
+    let now_ms = i64::try_from(keyspace.clock().now_ms()).unwrap_or(i64::MAX);
+    for (name, duty) in [("expired_sweep", Duty::Expired), ("orphan_sweep", Duty::Orphans)] {
+        let leases = keyspace.leases(duty).await?;
+        section = section
+            .field(&format!("{name}_position"), sweep_position(&leases))
+            .field(&format!("{name}_last_round_age"), last_round_age(&leases, now_ms))
+            .field(&format!("{name}_owner"), owners(&leases, now_ms));
+    }
+    Ok(section)
+}
+
+/// Where the sweep of each share goes on that is not at its beginning, in hexadecimal digits.
+fn sweep_position(leases: &[Option<LeaseRecord>]) -> String {
+    let under_way = leases.iter().enumerate().filter_map(|(share, lease)| {
+        let position = &lease.as_ref()?.position;
+        (!position.is_empty()).then(|| format!("{share}={position:x}"))
+    });
+    let under_way: Vec<String> = under_way.collect();
+    if under_way.is_empty() { "start".to_owned() } else { under_way.join(",") }
+}
+
+/// Seconds since all of the store was last swept; -1 if some share never was.
+fn last_round_age(leases: &[Option<LeaseRecord>], now_ms: i64) -> i64 {
+    let ended = leases.iter().map(|lease| lease.as_ref().map_or(0, |lease| lease.round_ended_at_ms)).min();
+    ended.filter(|&ended| ended > 0).map_or(-1, |ended| (now_ms - ended) / 1_000)
+}
+
+/// Who holds leases now, by the numbers that gateways choose when they start.
+fn owners(leases: &[Option<LeaseRecord>], now_ms: i64) -> String {
+    let held = leases.iter().flatten().filter(|lease| lease.deadline_ms >= now_ms);
+    let owners: BTreeSet<String> = held.map(|lease| format!("{:016x}", lease.owner)).collect();
+    if owners.is_empty() { "none".to_owned() } else { owners.into_iter().collect::<Vec<_>>().join(",") }
 }
 
 /// Counts the keys of every database; in large ones not each time it is asked.
 async fn keyspace(context: &mut Context<'_>) -> Result<Section> {
     let mut section = Section::new("Keyspace");
     for db in 0..context.gateway.settings().server.databases {
-        let census = databases::recent_count(context, db).await?;
+        let census = context.unit.recent_census(db).await?;
         if census.keys > 0 {
             let value = format!("keys={},expires={},avg_ttl=0", census.keys, census.expiring);
             section = section.field(&format!("db{db}"), value);

@@ -40,7 +40,6 @@ mod zsets;
 
 pub use args::Args;
 pub use context::Context;
-pub use databases::Censuses;
 pub use error::{Error, Result};
 pub use execute::{Replies, Step, execute, execute_transaction};
 pub use gateway::Gateway;

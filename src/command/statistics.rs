@@ -34,6 +34,8 @@ pub struct Statistics {
     pub garbage_collected: Counter,
     /// Expired keys that were deleted in the background.
     pub expired_swept: Counter,
+    /// Collections whose elements were found to belong to no key.
+    pub orphans_found: Counter,
     commands: Vec<CommandStatistics>,
     /// The most memory that the process was seen to hold.
     memory_peak: AtomicU64,
@@ -91,6 +93,7 @@ impl Statistics {
             unit_conflicts: Counter::default(),
             garbage_collected: Counter::default(),
             expired_swept: Counter::default(),
+            orphans_found: Counter::default(),
             memory_peak: AtomicU64::default(),
             errors: Mutex::default(),
             commands: Table::get().entries().iter().map(|_| CommandStatistics::default()).collect(),

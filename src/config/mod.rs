@@ -168,6 +168,10 @@ pub struct BackgroundSettings {
     pub sweep_interval: Span,
     /// How many keys a round looks at, unless many of them have expired.
     pub sweep_keys: usize,
+    /// How many collections a round looks at in search of elements that belong to no key.
+    pub sweep_collections: usize,
+    /// For how long elements that belong to no key are left alone after they were created.
+    pub grace: Span,
 }
 
 /// Logging. Keys and values of clients are never logged.
@@ -254,7 +258,12 @@ impl Default for EncodingSettings {
 
 impl Default for BackgroundSettings {
     fn default() -> Self {
-        Self { sweep_interval: Span(Duration::from_secs(60)), sweep_keys: 1_000 }
+        Self {
+            sweep_interval: Span(Duration::from_secs(60)),
+            sweep_keys: 1_000,
+            sweep_collections: 10_000,
+            grace: Span(Duration::from_secs(600)),
+        }
     }
 }
 
@@ -281,6 +290,7 @@ impl Settings {
         within("store.namespace", self.store.namespace.len() as u64, 0, 255)
             .map_err(|(key, _)| (key, "a name may have at most 255 bytes".to_owned()))?;
         within("background.sweep_keys", self.background.sweep_keys as u64, 1, 1 << 32)?;
+        within("background.sweep_collections", self.background.sweep_collections as u64, 1, 1 << 32)?;
         let sweep_ms = u64::try_from(self.background.sweep_interval.as_duration().as_millis()).unwrap_or(u64::MAX);
         within("background.sweep_interval", sweep_ms, 1, 1 << 40)
             .map_err(|(key, _)| (key, "it must be at least 1ms".to_owned()))?;

@@ -19,6 +19,7 @@ const GARBAGE: Tag = *b"g#";
 const FORWARDING: Tag = *b"f#";
 const DATABASES: Tag = *b"d#";
 const CURSOR: Tag = *b"o#";
+const LEASE: Tag = *b"w#";
 
 /// The tags of records that belong to a database.
 const DATABASE_TAGS: [Tag; 6] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE, FORWARDING];
@@ -80,14 +81,22 @@ impl KeyCodec {
 
     /// True if `record` is some key's metadata record.
     pub fn is_metadata(&self, record: &[u8]) -> bool {
-        let prefix = if self.slot_prefix { SLOT_PREFIX_BYTES } else { 0 };
-        record.get(prefix..).is_some_and(|record| record.starts_with(&METADATA))
+        self.is_tagged(METADATA, record)
     }
 
     /// True if `record` is an element of some collection, or a chunk of a string.
     pub fn is_element(&self, record: &[u8]) -> bool {
+        self.is_tagged(ELEMENT, record)
+    }
+
+    /// True if `record` is a member of a sorted set of encode-version 1.
+    pub fn is_member(&self, record: &[u8]) -> bool {
+        self.is_tagged(MEMBER, record)
+    }
+
+    fn is_tagged(&self, tag: Tag, record: &[u8]) -> bool {
         let prefix = if self.slot_prefix { SLOT_PREFIX_BYTES } else { 0 };
-        record.get(prefix..).is_some_and(|record| record.starts_with(&ELEMENT))
+        record.get(prefix..).is_some_and(|record| record.starts_with(&tag))
     }
 
     /// An element of a collection, or a chunk of a string: `P` `s#` ns key.len key version suffix.
@@ -220,6 +229,14 @@ impl KeyCodec {
         ELEMENT_TAGS.iter().find_map(|&tag| self.strip_version(tag, record)).map(|(owner, _)| owner)
     }
 
+    /// Every record with the same tag and owner as `record`, which is an element, a score or a member; `None` if it is
+    /// another record.
+    pub fn range_of_owner(&self, record: &Bytes) -> Option<KeyRange> {
+        let owner = self.decode_owner(record)?;
+        let bytes = self.suffix_at(owner.key);
+        (bytes <= record.len()).then(|| KeyRange::prefix(record.slice(..bytes)))
+    }
+
     /// The elements, scores and members of a database, on a store without slot prefixes: one range a tag.
     pub fn element_ranges(&self, db: u8) -> Vec<KeyRange> {
         ELEMENT_TAGS.map(|tag| self.range(tag, db, None)).into()
@@ -255,6 +272,12 @@ impl KeyCodec {
     /// The records of all cursors.
     pub fn cursors(&self) -> KeyRange {
         KeyRange::prefix([&CURSOR[..], &self.namespace].concat())
+    }
+
+    /// The record of the [lease](super::LeaseRecord) on a share of a duty: `w#`, the namespace's length and name, `u8`
+    /// duty, `u8` share. Never with a slot prefix: it belongs to no key.
+    pub fn lease(&self, duty: u8, share: u8) -> Bytes {
+        [&LEASE[..], &self.namespace, &[duty, share]].concat().into()
     }
 
     fn slot_of(&self, key: &[u8]) -> Option<u16> {

@@ -191,11 +191,22 @@ impl Metadata {
 
     /// What to leave for the collector when this key goes; `None` if its metadata is all there is.
     pub fn garbage(&self) -> Option<Garbage> {
-        self.has_elements().then(|| Garbage { kind: self.kind(), encode_version: self.encode_version() })
+        let (kind, encode_version) = (self.kind(), self.encode_version());
+        self.has_elements().then(|| Garbage { kind, encode_version, elements: self.body.elements() })
     }
 }
 
 impl Body {
+    /// How many elements there are; 0 in an encoding that does not count them.
+    fn elements(&self) -> u64 {
+        match *self {
+            Self::String(_) => 0,
+            Self::Chunks { bytes, chunk_bytes } => bytes.div_ceil(u64::from(chunk_bytes.max(1))),
+            Self::Hash { count } | Self::Set { count } | Self::Zset { count, .. } => count.map_or(0, u64::from),
+            Self::List { count, .. } => u64::from(count),
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::String(value) => value.len(),

@@ -83,6 +83,6 @@ mod tests {
     fn no_two_slots_share_a_prefix_and_none_looks_like_a_record_without_one() {
         let prefixes: HashSet<_> = (0..SLOTS).map(slot_prefix).collect();
         assert_eq!(prefixes.len(), usize::from(SLOTS));
-        assert!(!prefixes.iter().any(|prefix| prefix.starts_with(b"d#") || prefix.starts_with(b"o#")));
+        assert!(!prefixes.iter().any(|prefix| [b"d#", b"o#", b"w#"].iter().any(|&tag| prefix.starts_with(tag))));
     }
 }

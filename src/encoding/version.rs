@@ -20,6 +20,11 @@ impl KeyVersions {
         Self { last: AtomicU64::new(seed & COUNTER_MASK) }
     }
 
+    /// When `version` was handed out, in milliseconds since the Unix epoch.
+    pub fn time_ms(version: u64) -> i64 {
+        (version >> COUNTER_BITS).cast_signed()
+    }
+
     /// A version above all that were handed out before, of the moment `now_ms` if the clock has not stepped back and
     /// fewer than 2048 were asked for within the millisecond; otherwise time is borrowed from the next one.
     pub fn next(&self, now_ms: u64) -> u64 {

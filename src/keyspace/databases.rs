@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use respgate_backend_api::{Direction, KeyRange, KvBackend};
+use respgate_backend_api::KvBackend;
 use tokio::sync::Notify;
 
 use super::{Error, Intent, Keyspace, Result, Scope};
@@ -67,9 +67,12 @@ impl Keyspace {
             if let Some(cache) = &self.cache {
                 cache.expire_all().await;
             }
-            for range in self.codec.database_ranges(physical) {
-                self.backend.delete_range(range).await?;
+            for place in self.places_of_database(physical) {
+                for range in place.everything(&self.codec) {
+                    self.backend.delete_range(range).await?;
+                }
             }
+            self.tally.forget(physical).await;
             let _latches = self.latches.acquire(Scope::Everything).await;
             let mut unit = self.begin(Intent::Write).await?;
             unit.change_databases(|map| {
@@ -119,9 +122,14 @@ impl super::Unit<'_> {
     }
 
     async fn is_database_empty(&mut self, db: u8) -> Result<bool> {
-        let physical = self.physical(db)?;
-        let range = self.codec().metadata_range(physical);
-        Ok(self.scan(&range, Direction::Forward, 1).await?.is_empty())
+        let mut position = None;
+        loop {
+            let (records, next) = self.metadata_page(db, position.as_deref(), 1).await?;
+            if !records.is_empty() || next.is_none() {
+                return Ok(records.is_empty());
+            }
+            position = next;
+        }
     }
 
     pub(super) fn change_databases(&mut self, change: impl FnOnce(&mut DatabaseMap) -> Result<()>) -> Result<()> {
@@ -131,11 +139,6 @@ impl super::Unit<'_> {
         self.put_record(record, map.encode());
         self.databases = Arc::new(map);
         Ok(())
-    }
-
-    /// All metadata records of database `db`.
-    pub fn metadata_range(&self, db: u8) -> Result<KeyRange> {
-        Ok(self.codec().metadata_range(self.physical(db)?))
     }
 
     /// The user key of a metadata record.

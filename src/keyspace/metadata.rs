@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
-use super::{Error, Intent, Key, Result, Unit};
-use crate::encoding::{Metadata, Type};
+use super::{Error, Intent, Key, Result, Unit, place::Place};
+use crate::encoding::{Metadata, Type, slot};
 
 /// A record with its value, or `None` if it does not exist.
 type Known = (Bytes, Option<Bytes>);
@@ -87,6 +87,7 @@ impl Unit<'_> {
         if self.intent == Intent::Write {
             self.overlay.write(record, None);
             self.bury(key, &metadata)?;
+            self.expired += 1;
         }
         Ok(None)
     }
@@ -171,7 +172,8 @@ impl Unit<'_> {
             let owner = metadata.origin.as_ref().unwrap_or(&key.name);
             let record = self.codec().garbage(self.physical(key.db)?, owner, metadata.version);
             self.overlay.write(record, Some(garbage.encode()));
-            self.litters = true;
+            let slot = self.keyspace().capabilities.range_partitioned.then(|| slot(owner));
+            self.litter.push((Place { db: self.physical(key.db)?, slot }, garbage.elements));
         }
         self.end_forwarding(key, metadata)
     }

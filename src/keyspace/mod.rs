@@ -14,32 +14,40 @@ pub(crate) mod fixture;
 mod garbage;
 mod landmarks;
 mod latches;
+mod lease;
 mod metadata;
 mod names;
+mod orphans;
 mod overlay;
+mod place;
 mod random;
+mod sweep;
+mod tally;
 mod unit;
 mod walk;
 mod watches;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use respgate_backend_api::{Capabilities, KvBackend};
-use tokio::sync::Notify;
 
 use crate::encoding::{KeyCodec, KeyVersions};
 
 use cache::RecordCache;
+use garbage::Litter;
+use tally::Tally;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
 pub use error::{Error, Result};
-pub use garbage::{SweepPosition, Swept};
 pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
+pub use lease::{Duty, Lease};
 pub use names::NamePage;
 pub use random::Random;
+pub use sweep::Swept;
+pub use tally::Census;
 pub use unit::{Collection, Unit};
 pub use walk::Walk;
 pub use watches::{Watch, Watches};
@@ -89,6 +97,8 @@ pub struct Options {
     pub encodings: Encodings,
     /// Memory for records as last committed; none are kept of a store that others write to as well.
     pub cache_bytes: u64,
+    /// For how long elements that belong to no key are left alone after they were created.
+    pub grace: Duration,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where chance comes from.
@@ -109,8 +119,12 @@ pub struct Keyspace {
     watches: Arc<Watches>,
     /// `None` if others write to the store as well.
     cache: Option<RecordCache>,
-    /// Told when a unit has left garbage behind.
-    litter: Notify,
+    litter: Litter,
+    tally: Tally,
+    /// By which this process tells itself from others that use the store.
+    identity: u64,
+    /// For how long elements without a key are left alone.
+    grace_ms: i64,
     landmarks: LandmarkCache,
 }
 
@@ -121,6 +135,7 @@ impl Keyspace {
         let codec = KeyCodec::new(&options.namespace, capabilities.range_partitioned)?;
         let databases = Databases::load(&*backend, &codec, options.databases).await?;
         let versions = KeyVersions::new(options.random.next_u64());
+        let identity = options.random.next_u64();
         Ok(Self {
             backend,
             capabilities,
@@ -133,7 +148,10 @@ impl Keyspace {
             latches: Latches::new(),
             watches: Arc::default(),
             cache: (!capabilities.shared && options.cache_bytes > 0).then(|| RecordCache::new(options.cache_bytes)),
-            litter: Notify::new(),
+            litter: Litter::default(),
+            tally: Tally::default(),
+            identity,
+            grace_ms: i64::try_from(options.grace.as_millis()).unwrap_or(i64::MAX),
             landmarks: LandmarkCache::new(),
         })
     }
@@ -157,6 +175,11 @@ impl Keyspace {
     /// The map of databases.
     pub fn databases(&self) -> &Databases {
         &self.databases
+    }
+
+    /// The number by which this process tells itself from others that use the store, chosen at random when it started.
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// The store under this keyspace.

@@ -3,7 +3,7 @@ use std::{mem, ops::Bound, sync::Arc};
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
-use super::{Intent, Key, Keyspace, Result, cache::Change, overlay::Overlay};
+use super::{Intent, Key, Keyspace, Result, cache::Change, overlay::Overlay, place::Place};
 use crate::encoding::{DatabaseMap, Garbage, KeyCodec, Metadata};
 
 /// A unit of work: commands that read one snapshot, see their own writes, and commit all together or not at all.
@@ -23,8 +23,11 @@ pub struct Unit<'k> {
     pub(super) epoch: u64,
     /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
     pub(super) trusts_cache: bool,
-    /// True if the unit leaves garbage to be collected.
-    pub(super) litters: bool,
+    /// Garbage that the unit leaves to be collected: where, and how many elements.
+    pub(super) litter: Vec<(Place, u64)>,
+    litter_before: usize,
+    /// Keys that the unit buried because they had expired.
+    pub(super) expired: usize,
     /// Keys written by commands that have ended well, and by the running one from `touched_before` on.
     pub(super) touched: Vec<Key>,
     touched_before: usize,
@@ -49,7 +52,9 @@ impl<'k> Unit<'k> {
             overlay: Overlay::default(),
             epoch,
             trusts_cache: false,
-            litters: false,
+            litter: Vec::new(),
+            litter_before: 0,
+            expired: 0,
             touched: Vec::new(),
             touched_before: 0,
             guards: Vec::new(),
@@ -95,6 +100,7 @@ impl<'k> Unit<'k> {
     pub fn begin_command(&mut self) {
         self.overlay.begin_command();
         self.touched_before = self.touched.len();
+        self.litter_before = self.litter.len();
         self.databases_before = Arc::clone(&self.databases);
     }
 
@@ -102,6 +108,7 @@ impl<'k> Unit<'k> {
     pub fn undo_command(&mut self) {
         self.overlay.undo_command();
         self.touched.truncate(self.touched_before);
+        self.litter.truncate(self.litter_before);
         self.databases = Arc::clone(&self.databases_before);
     }
 
@@ -233,7 +240,12 @@ impl<'k> Unit<'k> {
             });
             cache.begin_commit(changes)
         });
-        snapshot.commit(WriteSet { writes, guards }).await?;
+        let names = self.keyspace.announce_names(&writes, |record| read_before.get(record)?.as_ref());
+        let committed = snapshot.commit(WriteSet { writes, guards }).await;
+        if let Some(names) = names {
+            names.over();
+        }
+        committed?;
         if !Arc::ptr_eq(&self.databases, &self.databases_found) {
             self.keyspace.databases.publish(self.databases);
         }
@@ -241,8 +253,8 @@ impl<'k> Unit<'k> {
         if let Some(announced) = announced {
             announced.succeeded();
         }
-        if self.litters {
-            self.keyspace.litter.notify_one();
+        for (place, elements) in self.litter {
+            self.keyspace.litter.add(place, elements);
         }
         self.keyspace.watches.mark_changed(&self.touched);
         Ok(())

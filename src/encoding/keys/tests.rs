@@ -37,6 +37,7 @@ fn golden_keys() {
         &b"f#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08"[..]
     );
     assert_eq!(codec.databases(), &b"d#\x02ns"[..]);
+    assert_eq!(codec.lease(1, 15), &b"w#\x02ns\x01\x0f"[..]);
     assert_eq!(codec.cursor(VERSION), &b"o#\x02ns\x01\x02\x03\x04\x05\x06\x07\x08"[..]);
 }
 
@@ -84,7 +85,7 @@ fn a_namespace_has_at_most_255_bytes() {
 fn garbage_lies_under_the_tags_of_its_type() {
     let codec = plain();
     let tags = |kind, encode_version| {
-        let ranges = codec.garbage_ranges(3, b"foo", VERSION, Garbage { kind, encode_version });
+        let ranges = codec.garbage_ranges(3, b"foo", VERSION, Garbage { kind, encode_version, elements: 0 });
         ranges.iter().map(|range| String::from_utf8(range.start[..2].to_vec()).unwrap()).collect::<Vec<_>>()
     };
     for (kind, encode_version) in
@@ -94,7 +95,7 @@ fn garbage_lies_under_the_tags_of_its_type() {
     }
     assert_eq!(tags(Type::Zset, 0), ["s#", "k#"]);
     assert_eq!(tags(Type::Zset, 1), ["i#"]);
-    let ranges = codec.garbage_ranges(3, b"foo", VERSION, Garbage { kind: Type::Zset, encode_version: 0 });
+    let ranges = codec.garbage_ranges(3, b"foo", VERSION, Garbage { kind: Type::Zset, encode_version: 0, elements: 0 });
     assert_eq!(ranges, [codec.elements(3, b"foo", VERSION), codec.scores(3, b"foo", VERSION)]);
 }
 
@@ -239,7 +240,7 @@ proptest! {
     ) {
         let codec = place.codec(slot_prefix);
         let Place { db, key, version, .. } = &place;
-        let [metadata, element, scored, member, garbage] = place.records(slot_prefix, &suffix, score);
+        let [metadata, element, scored, member, garbage, _] = place.records(slot_prefix, &suffix, score);
         prop_assert_eq!(codec.decode_metadata_key(&metadata), Some((*db, &key[..])));
         prop_assert_eq!(codec.decode_garbage_key(&garbage), Some(Owner { db: *db, key, version: *version }));
         prop_assert_eq!(codec.suffix(key, &element), Some(Bytes::from(suffix.clone())));

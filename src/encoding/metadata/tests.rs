@@ -141,14 +141,14 @@ fn all_but_plain_strings_leave_garbage() {
     assert_eq!(metadata(Body::String(Bytes::new())).garbage(), None);
     let garbage = |body| metadata(body).garbage().unwrap();
     let chunks = garbage(Body::Chunks { bytes: 1, chunk_bytes: 1 });
-    assert_eq!(chunks, Garbage { kind: Type::String, encode_version: 1 });
+    assert_eq!(chunks, Garbage { kind: Type::String, encode_version: 1, elements: 1 });
     assert_eq!(
         garbage(Body::Zset { count: None, bounds: ZsetBounds::default() }),
-        Garbage { kind: Type::Zset, encode_version: 1 }
+        Garbage { kind: Type::Zset, encode_version: 1, elements: 0 }
     );
     assert_eq!(
         garbage(Body::Zset { count: Some(1), bounds: ZsetBounds::default() }),
-        Garbage { kind: Type::Zset, encode_version: 0 }
+        Garbage { kind: Type::Zset, encode_version: 0, elements: 1 }
     );
 }
 

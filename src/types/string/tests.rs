@@ -125,7 +125,7 @@ async fn chunks_that_nobody_refers_to_are_garbage() {
     set_expiry(&mut unit, &key("expired"), metadata, Expiry::At(START_MS as i64)).unwrap();
     assert_eq!(unit.load(&key("expired")).await, Ok(None));
 
-    assert_eq!(garbage(&mut unit).await, [Garbage { kind: Type::String, encode_version: 1 }; 3]);
+    assert_eq!(garbage(&mut unit).await, [Garbage { kind: Type::String, encode_version: 1, elements: 1 }; 3]);
 }
 
 #[tokio::test]

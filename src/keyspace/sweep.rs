@@ -1,0 +1,204 @@
+//! The walks over all that is stored, a step at a time: keys that have expired unseen, and elements without a key.
+
+use bytes::{BufMut, Bytes};
+use respgate_backend_api::{Direction, KeyRange};
+
+use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, lease::Next, place::Place};
+use crate::encoding::{Metadata, Owner};
+
+/// About how many keys or collections one step looks at.
+const PAGE: usize = 256;
+
+/// Into how many ranges one step looks: many slots of a range-partitioned store may be empty.
+const RANGES_MAX: usize = 256;
+
+/// What one step of a sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys or collections looked at.
+    pub seen: usize,
+    /// Those that were expired, or orphans.
+    pub found: usize,
+    /// True if the step came to the end of the share.
+    pub is_round_over: bool,
+    /// False if another gateway has taken the lease.
+    pub is_ours: bool,
+}
+
+/// Where a sweep goes on. Ordered as the sweep walks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Position {
+    place: Place,
+    /// Which of the place's ranges.
+    range: u8,
+    /// The first record that has not been looked at.
+    from: Bytes,
+}
+
+impl Position {
+    /// `u8` database, `u16` slot, `u8` range, record.
+    fn encode(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(4 + self.from.len());
+        bytes.put_u8(self.place.db);
+        bytes.put_u16(self.place.slot.unwrap_or_default());
+        bytes.put_u8(self.range);
+        bytes.put_slice(&self.from);
+        bytes.into()
+    }
+
+    /// Reads what [`Self::encode`] wrote; `None` for the beginning.
+    fn decode(bytes: &Bytes, is_partitioned: bool) -> Option<Self> {
+        let (&[db, high, low, range], _) = bytes.split_first_chunk()?;
+        let slot = is_partitioned.then_some(u16::from_be_bytes([high, low]));
+        Some(Self { place: Place { db, slot }, range, from: bytes.slice(4..) })
+    }
+}
+
+impl Keyspace {
+    /// Lays down the work that `lease` is for: somebody may take it up after the pause. Nothing happens if it was lost.
+    pub async fn rest(&self, lease: &mut Lease) -> Result<()> {
+        self.keep_lease(lease, Next::Rest).await.map(drop)
+    }
+
+    /// Does one step of the duty that `lease` is for.
+    ///
+    /// Each thing that is to be deleted is looked at again under its latch, in a unit that conflicts with whoever changes
+    /// it elsewhere: a key that was given more time meanwhile survives.
+    pub async fn sweep(&self, lease: &mut Lease) -> Result<Swept> {
+        let mut unit = self.begin(Intent::Read).await?;
+        let is_partitioned = self.capabilities.range_partitioned;
+        let start = Position::decode(&lease.state.position, is_partitioned);
+        let mut swept = Swept { is_round_over: true, ..Swept::default() };
+        let mut next = Bytes::new();
+        let mut ranges = self.ranges_from(lease, start);
+        for (place, number, range) in ranges.by_ref().take(RANGES_MAX) {
+            let from = match lease.duty {
+                Duty::Expired => self.sweep_expired(&mut unit, range, &mut swept).await?,
+                Duty::Orphans => self.sweep_orphans(&mut unit, place, range, &mut swept).await?,
+            };
+            if let Some(from) = from {
+                next = Position { place, range: number, from }.encode();
+                break;
+            }
+        }
+        if next.is_empty()
+            && let Some((place, range, KeyRange { start: from, .. })) = ranges.next()
+        {
+            next = Position { place, range, from }.encode();
+        }
+        drop(ranges);
+        drop(unit);
+        swept.is_round_over = next.is_empty();
+        lease.state.position = next;
+        swept.is_ours = self.keep_lease(lease, Next::Work).await?;
+        Ok(swept)
+    }
+
+    /// The ranges of a share that lie at or after a position.
+    fn ranges_from(
+        &self,
+        lease: &Lease,
+        start: Option<Position>,
+    ) -> impl Iterator<Item = (Place, u8, KeyRange)> + use<'_> {
+        let duty = lease.duty;
+        let ranges = self.places_of_share(lease.share).into_iter().flat_map(move |place| {
+            let ranges = match duty {
+                Duty::Expired => vec![place.metadata(&self.codec)],
+                Duty::Orphans => place.elements(&self.codec),
+            };
+            (0..).zip(ranges).map(move |(number, range)| (place, number, range))
+        });
+        ranges.filter_map(move |(place, number, range)| {
+            let Some(start) = &start else { return Some((place, number, range)) };
+            match (place, number).cmp(&(start.place, start.range)) {
+                std::cmp::Ordering::Less => None,
+                std::cmp::Ordering::Equal => Some((place, number, KeyRange { start: start.from.clone(), ..range })),
+                std::cmp::Ordering::Greater => Some((place, number, range)),
+            }
+        })
+    }
+
+    /// Deletes the expired keys among the first ones of a range of metadata. Gives where to go on in it.
+    async fn sweep_expired(&self, unit: &mut Unit<'_>, range: KeyRange, swept: &mut Swept) -> Result<Option<Bytes>> {
+        let limit = PAGE - swept.seen;
+        let page = unit.scan(&range, Direction::Forward, limit).await?;
+        let mut expired = Vec::new();
+        for (record, value) in &page {
+            if Metadata::decode(value)?.is_expired(unit.now_ms()) {
+                expired.extend(self.key_of(unit, record));
+            }
+        }
+        swept.seen += page.len();
+        swept.found += self.bury_expired(&expired).await?;
+        Ok(page.last().filter(|_| page.len() == limit).map(|(last, _)| range.after(last).start))
+    }
+
+    /// The key that a metadata record belongs to; `None` if clients can no longer select its database.
+    fn key_of(&self, unit: &Unit<'_>, record: &Bytes) -> Option<Key> {
+        let (physical, name) = self.codec.decode_metadata_key(record)?;
+        let db = unit.databases.mapped().iter().position(|&mapped| mapped == physical)?;
+        Some(Key { db: u8::try_from(db).ok()?, name: record.slice_ref(name) })
+    }
+
+    /// Deletes those of `keys` that have expired, in one unit. Returns how many that were.
+    async fn bury_expired(&self, keys: &[Key]) -> Result<usize> {
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let names: Vec<&[u8]> = keys.iter().map(|key| &*key.name).collect();
+        let _latches = self.latches.acquire(Scope::Keys(&names)).await;
+        let mut unit = self.begin(Intent::Write).await?;
+        unit.read_ahead(keys).await?;
+        for key in keys {
+            // A unit that writes buries what has expired when it meets it.
+            unit.load(key).await?;
+        }
+        let buried = unit.expired;
+        unit.commit().await?;
+        Ok(buried)
+    }
+
+    /// Turns the orphans among the first collections of a range of elements into garbage. Gives where to go on in it.
+    async fn sweep_orphans(
+        &self,
+        unit: &mut Unit<'_>,
+        place: Place,
+        mut range: KeyRange,
+        swept: &mut Swept,
+    ) -> Result<Option<Bytes>> {
+        if !unit.scan(&place.garbage(&self.codec), Direction::Forward, 1).await?.is_empty() {
+            // Left by a gateway that is gone, perhaps.
+            self.litter.add(place, 0);
+        }
+        while swept.seen < PAGE {
+            let first = unit.scan(&range, Direction::Forward, 1).await?;
+            let Some((record, _)) = first.first() else { return Ok(None) };
+            let Some(owner) = self.codec.decode_owner(record) else {
+                // Not a record that this release can have written: it is left alone.
+                range = range.after(record);
+                continue;
+            };
+            swept.seen += 1;
+            if unit.is_orphan(owner, self.grace_ms).await? {
+                swept.found += usize::from(self.bury_orphan(owner, self.codec.is_member(record)).await?);
+            }
+            range.start = self.codec.range_of_owner(record).map_or_else(|| range.end.clone(), |owned| owned.end);
+        }
+        Ok(Some(range.start))
+    }
+
+    /// Makes the elements of `owner` garbage if they are still orphans. True if they were.
+    async fn bury_orphan(&self, owner: Owner<'_>, is_member: bool) -> Result<bool> {
+        let _latches = self.latches.acquire(Scope::Keys(&[owner.key])).await;
+        let mut unit = self.begin(Intent::Write).await?;
+        let is_orphan = unit.is_orphan(owner, self.grace_ms).await?;
+        if is_orphan {
+            unit.bury_orphan(owner, is_member);
+        }
+        unit.commit().await?;
+        Ok(is_orphan)
+    }
+}
+
+#[cfg(test)]
+mod tests;
