@@ -1,5 +1,8 @@
 //! What the gateway does without being asked.
 
+#[cfg(test)]
+mod model;
+
 use std::{sync::Arc, time::Duration};
 
 use crate::{
