@@ -56,12 +56,12 @@ func openCluster(o options) (*cluster, error) {
 	}
 	c := &cluster{db: db, topology: topology, data: data, meter: newMeter(), stores: map[uint64]*endpoint{}}
 	c.pd = &endpoint{interceptor: c.unary(nil), register: func(server *grpc.Server) {
-		service := &pd{topology: topology, oracle: oracle, data: data, tso: c.tso}
+		service := &pdService{topology: topology, oracle: oracle, data: data, tso: c.tso}
 		pdpb.RegisterPDServer(server, service)
 		keyspacepb.RegisterKeyspaceServer(server, service)
 	}}
 	for _, s := range topology.snapshot().Stores {
-		service := &tikv{id: s.ID, topology: topology, data: data}
+		service := &storeService{id: s.ID, topology: topology, data: data}
 		c.stores[s.ID] = &endpoint{interceptor: c.unary(service), register: func(server *grpc.Server) {
 			tikvpb.RegisterTikvServer(server, service)
 		}}

@@ -129,7 +129,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errLost = status.Error(codes.Unavailable, "fault: the answer is lost")
 
 // unary puts counts, faults and the store's checks around every request. There is no store around PD.
-func (c *cluster) unary(t *tikv) grpc.UnaryServerInterceptor {
+func (c *cluster) unary(t *storeService) grpc.UnaryServerInterceptor {
 	var storeID uint64
 	if t != nil {
 		storeID = t.id

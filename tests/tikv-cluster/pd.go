@@ -14,8 +14,8 @@ import (
 	"respgate.test/tikv-cluster/mvcc"
 )
 
-// pd is the placement driver's service: one member, always the leader.
-type pd struct {
+// pdService is the placement driver's service: one member, always the leader.
+type pdService struct {
 	pdpb.UnimplementedPDServer
 	keyspacepb.UnimplementedKeyspaceServer
 	topology *topology
@@ -25,7 +25,7 @@ type pd struct {
 	tso func(context.Context) error
 }
 
-func (p *pd) header() *pdpb.ResponseHeader {
+func (p *pdService) header() *pdpb.ResponseHeader {
 	return &pdpb.ResponseHeader{ClusterId: clusterID}
 }
 
@@ -35,14 +35,14 @@ func failed(header *pdpb.ResponseHeader, kind pdpb.ErrorType, message string) *p
 }
 
 // GetMembers names this program as leader.
-func (p *pd) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
+func (p *pdService) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
 	url := "http://" + p.topology.snapshot().PD
 	member := &pdpb.Member{Name: "pd", MemberId: 1, ClientUrls: []string{url}, PeerUrls: []string{url}}
 	return &pdpb.GetMembersResponse{Header: p.header(), Members: []*pdpb.Member{member}, Leader: member, EtcdLeader: member}, nil
 }
 
 // Tso hands out timestamps in batches.
-func (p *pd) Tso(stream pdpb.PD_TsoServer) error {
+func (p *pdService) Tso(stream pdpb.PD_TsoServer) error {
 	header := p.header()
 	for {
 		req, err := stream.Recv()
@@ -65,22 +65,22 @@ func (p *pd) Tso(stream pdpb.PD_TsoServer) error {
 }
 
 // GetMinTS gives a fresh timestamp: no other oracle is behind it.
-func (p *pd) GetMinTS(context.Context, *pdpb.GetMinTSRequest) (*pdpb.GetMinTSResponse, error) {
+func (p *pdService) GetMinTS(context.Context, *pdpb.GetMinTSRequest) (*pdpb.GetMinTSResponse, error) {
 	physical, logical := p.oracle.take(1)
 	return &pdpb.GetMinTSResponse{Header: p.header(), Timestamp: &pdpb.Timestamp{Physical: physical, Logical: logical}}, nil
 }
 
-func (p *pd) regionResponse(r region) *pdpb.GetRegionResponse {
+func (p *pdService) regionResponse(r region) *pdpb.GetRegionResponse {
 	return &pdpb.GetRegionResponse{Header: p.header(), Region: r.meta(), Leader: r.leader()}
 }
 
 // GetRegion finds the region of an encoded key.
-func (p *pd) GetRegion(_ context.Context, req *pdpb.GetRegionRequest) (*pdpb.GetRegionResponse, error) {
+func (p *pdService) GetRegion(_ context.Context, req *pdpb.GetRegionRequest) (*pdpb.GetRegionResponse, error) {
 	return p.regionResponse(p.topology.find(req.RegionKey)), nil
 }
 
 // GetPrevRegion finds the region before that of an encoded key.
-func (p *pd) GetPrevRegion(_ context.Context, req *pdpb.GetRegionRequest) (*pdpb.GetRegionResponse, error) {
+func (p *pdService) GetPrevRegion(_ context.Context, req *pdpb.GetRegionRequest) (*pdpb.GetRegionResponse, error) {
 	start := p.topology.find(req.RegionKey).Start
 	for _, r := range p.topology.snapshot().Regions {
 		if len(r.End) > 0 && bytes.Equal(r.End, start) {
@@ -91,7 +91,7 @@ func (p *pd) GetPrevRegion(_ context.Context, req *pdpb.GetRegionRequest) (*pdpb
 }
 
 // GetRegionByID gives an empty answer for a region that is gone, as PD does.
-func (p *pd) GetRegionByID(_ context.Context, req *pdpb.GetRegionByIDRequest) (*pdpb.GetRegionResponse, error) {
+func (p *pdService) GetRegionByID(_ context.Context, req *pdpb.GetRegionByIDRequest) (*pdpb.GetRegionResponse, error) {
 	if r, found := p.topology.byID(req.RegionId); found {
 		return p.regionResponse(r), nil
 	}
@@ -99,7 +99,7 @@ func (p *pd) GetRegionByID(_ context.Context, req *pdpb.GetRegionByIDRequest) (*
 }
 
 // ScanRegions lists the regions of a range in order.
-func (p *pd) ScanRegions(_ context.Context, req *pdpb.ScanRegionsRequest) (*pdpb.ScanRegionsResponse, error) {
+func (p *pdService) ScanRegions(_ context.Context, req *pdpb.ScanRegionsRequest) (*pdpb.ScanRegionsResponse, error) {
 	resp := &pdpb.ScanRegionsResponse{Header: p.header()}
 	resp.Regions = p.regionsIn(req.StartKey, req.EndKey, req.Limit)
 	for _, r := range resp.Regions {
@@ -110,7 +110,7 @@ func (p *pd) ScanRegions(_ context.Context, req *pdpb.ScanRegionsRequest) (*pdpb
 }
 
 // BatchScanRegions lists the regions of several ranges.
-func (p *pd) BatchScanRegions(_ context.Context, req *pdpb.BatchScanRegionsRequest) (*pdpb.BatchScanRegionsResponse, error) {
+func (p *pdService) BatchScanRegions(_ context.Context, req *pdpb.BatchScanRegionsRequest) (*pdpb.BatchScanRegionsResponse, error) {
 	resp := &pdpb.BatchScanRegionsResponse{Header: p.header()}
 	for _, r := range req.Ranges {
 		resp.Regions = append(resp.Regions, p.regionsIn(r.StartKey, r.EndKey, req.Limit)...)
@@ -118,7 +118,7 @@ func (p *pd) BatchScanRegions(_ context.Context, req *pdpb.BatchScanRegionsReque
 	return resp, nil
 }
 
-func (p *pd) regionsIn(start, end []byte, limit int32) []*pdpb.Region {
+func (p *pdService) regionsIn(start, end []byte, limit int32) []*pdpb.Region {
 	var out []*pdpb.Region
 	for _, r := range p.topology.snapshot().Regions {
 		if len(r.End) > 0 && bytes.Compare(r.End, start) <= 0 {
@@ -137,7 +137,7 @@ func (s store) meta() *metapb.Store {
 }
 
 // GetStore tells a store's address, whether the store runs or not.
-func (p *pd) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetStoreResponse, error) {
+func (p *pdService) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetStoreResponse, error) {
 	for _, s := range p.topology.snapshot().Stores {
 		if s.ID == req.StoreId {
 			return &pdpb.GetStoreResponse{Header: p.header(), Store: s.meta()}, nil
@@ -147,7 +147,7 @@ func (p *pd) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetSt
 }
 
 // GetAllStores lists the stores.
-func (p *pd) GetAllStores(context.Context, *pdpb.GetAllStoresRequest) (*pdpb.GetAllStoresResponse, error) {
+func (p *pdService) GetAllStores(context.Context, *pdpb.GetAllStoresRequest) (*pdpb.GetAllStoresResponse, error) {
 	resp := &pdpb.GetAllStoresResponse{Header: p.header()}
 	for _, s := range p.topology.snapshot().Stores {
 		resp.Stores = append(resp.Stores, s.meta())
@@ -156,23 +156,31 @@ func (p *pd) GetAllStores(context.Context, *pdpb.GetAllStoresRequest) (*pdpb.Get
 }
 
 // IsBootstrapped says yes.
-func (p *pd) IsBootstrapped(context.Context, *pdpb.IsBootstrappedRequest) (*pdpb.IsBootstrappedResponse, error) {
+func (p *pdService) IsBootstrapped(context.Context, *pdpb.IsBootstrappedRequest) (*pdpb.IsBootstrappedResponse, error) {
 	return &pdpb.IsBootstrappedResponse{Header: p.header(), Bootstrapped: true}, nil
 }
 
 // GetClusterConfig tells the cluster's id.
-func (p *pd) GetClusterConfig(context.Context, *pdpb.GetClusterConfigRequest) (*pdpb.GetClusterConfigResponse, error) {
+func (p *pdService) GetClusterConfig(context.Context, *pdpb.GetClusterConfigRequest) (*pdpb.GetClusterConfigResponse, error) {
 	header := p.header()
 	return &pdpb.GetClusterConfigResponse{Header: header, Cluster: &metapb.Cluster{Id: header.ClusterId, MaxPeerCount: replicas}}, nil
 }
 
 // GetGCSafePoint tells up to where old versions may be gone.
-func (p *pd) GetGCSafePoint(context.Context, *pdpb.GetGCSafePointRequest) (*pdpb.GetGCSafePointResponse, error) {
+func (p *pdService) GetGCSafePoint(context.Context, *pdpb.GetGCSafePointRequest) (*pdpb.GetGCSafePointResponse, error) {
 	return &pdpb.GetGCSafePointResponse{Header: p.header(), SafePoint: p.topology.snapshot().SafePoint}, nil
 }
 
+// GetGCState tells the same to newer clients, which know two safe points.
+func (p *pdService) GetGCState(_ context.Context, req *pdpb.GetGCStateRequest) (*pdpb.GetGCStateResponse, error) {
+	safePoint := p.topology.snapshot().SafePoint
+	return &pdpb.GetGCStateResponse{Header: p.header(), GcState: &pdpb.GCState{
+		KeyspaceScope: req.KeyspaceScope, TxnSafePoint: safePoint, GcSafePoint: safePoint,
+	}}, nil
+}
+
 // UpdateGCSafePoint moves the safe point, never back. The stores collect afterwards.
-func (p *pd) UpdateGCSafePoint(_ context.Context, req *pdpb.UpdateGCSafePointRequest) (*pdpb.UpdateGCSafePointResponse, error) {
+func (p *pdService) UpdateGCSafePoint(_ context.Context, req *pdpb.UpdateGCSafePointRequest) (*pdpb.UpdateGCSafePointResponse, error) {
 	var safePoint uint64
 	if err := p.topology.update(func(s *state) error {
 		s.SafePoint = max(s.SafePoint, req.SafePoint)
@@ -190,7 +198,7 @@ func (p *pd) UpdateGCSafePoint(_ context.Context, req *pdpb.UpdateGCSafePointReq
 }
 
 // LoadKeyspace finds a keyspace by name; asking for one that is new creates it.
-func (p *pd) LoadKeyspace(_ context.Context, req *keyspacepb.LoadKeyspaceRequest) (*keyspacepb.LoadKeyspaceResponse, error) {
+func (p *pdService) LoadKeyspace(_ context.Context, req *keyspacepb.LoadKeyspaceRequest) (*keyspacepb.LoadKeyspaceResponse, error) {
 	var id uint32
 	if err := p.topology.update(func(s *state) error {
 		if _, known := s.Keyspaces[req.Name]; !known {

@@ -22,8 +22,8 @@ const (
 	maxScan = 10_000_000
 )
 
-// tikv is one store's service. What it does not list is answered as unimplemented.
-type tikv struct {
+// storeService is one store's service. What it does not list is answered as unimplemented.
+type storeService struct {
 	tikvpb.UnimplementedTikvServer
 	id       uint64
 	topology *topology
@@ -44,7 +44,7 @@ func regionOf(ctx context.Context) mvcc.Range {
 }
 
 // check refuses a request as TiKV does if it is at the wrong store, or was made for a region as it no longer is.
-func (t *tikv) check(ctx context.Context, req regionRequest) (context.Context, *errorpb.Error) {
+func (t *storeService) check(ctx context.Context, req regionRequest) (context.Context, *errorpb.Error) {
 	to := req.GetContext()
 	if to.GetPeer().GetStoreId() != t.id {
 		return ctx, &errorpb.Error{
@@ -89,7 +89,7 @@ func (t *tikv) check(ctx context.Context, req regionRequest) (context.Context, *
 }
 
 // around gives a region and its left neighbour: after a split these are the two parts.
-func (t *tikv) around(r region) []*metapb.Region {
+func (t *storeService) around(r region) []*metapb.Region {
 	regions := []*metapb.Region{r.meta()}
 	for _, left := range t.topology.snapshot().Regions {
 		if len(left.End) > 0 && string(left.End) == string(r.Start) {
@@ -159,75 +159,75 @@ func sizeOf(req regionRequest) int {
 	return 0
 }
 
-func (t *tikv) KvGet(_ context.Context, req *kvrpcpb.GetRequest) (*kvrpcpb.GetResponse, error) {
+func (t *storeService) KvGet(_ context.Context, req *kvrpcpb.GetRequest) (*kvrpcpb.GetResponse, error) {
 	return t.data.Get(req), nil
 }
 
-func (t *tikv) KvBatchGet(_ context.Context, req *kvrpcpb.BatchGetRequest) (*kvrpcpb.BatchGetResponse, error) {
+func (t *storeService) KvBatchGet(_ context.Context, req *kvrpcpb.BatchGetRequest) (*kvrpcpb.BatchGetResponse, error) {
 	return t.data.BatchGet(req), nil
 }
 
-func (t *tikv) KvScan(ctx context.Context, req *kvrpcpb.ScanRequest) (*kvrpcpb.ScanResponse, error) {
+func (t *storeService) KvScan(ctx context.Context, req *kvrpcpb.ScanRequest) (*kvrpcpb.ScanResponse, error) {
 	if req.Limit > maxScan {
 		return nil, status.Errorf(codes.Internal, "a scan of %d pairs would abort TiKV", req.Limit)
 	}
 	return t.data.Scan(req, regionOf(ctx)), nil
 }
 
-func (t *tikv) KvPrewrite(_ context.Context, req *kvrpcpb.PrewriteRequest) (*kvrpcpb.PrewriteResponse, error) {
+func (t *storeService) KvPrewrite(_ context.Context, req *kvrpcpb.PrewriteRequest) (*kvrpcpb.PrewriteResponse, error) {
 	return t.data.Prewrite(req), nil
 }
 
-func (t *tikv) KvCommit(_ context.Context, req *kvrpcpb.CommitRequest) (*kvrpcpb.CommitResponse, error) {
+func (t *storeService) KvCommit(_ context.Context, req *kvrpcpb.CommitRequest) (*kvrpcpb.CommitResponse, error) {
 	return t.data.Commit(req), nil
 }
 
-func (t *tikv) KvBatchRollback(_ context.Context, req *kvrpcpb.BatchRollbackRequest) (*kvrpcpb.BatchRollbackResponse, error) {
+func (t *storeService) KvBatchRollback(_ context.Context, req *kvrpcpb.BatchRollbackRequest) (*kvrpcpb.BatchRollbackResponse, error) {
 	return t.data.BatchRollback(req), nil
 }
 
-func (t *tikv) KvCleanup(_ context.Context, req *kvrpcpb.CleanupRequest) (*kvrpcpb.CleanupResponse, error) {
+func (t *storeService) KvCleanup(_ context.Context, req *kvrpcpb.CleanupRequest) (*kvrpcpb.CleanupResponse, error) {
 	return t.data.Cleanup(req), nil
 }
 
-func (t *tikv) KvPessimisticLock(ctx context.Context, req *kvrpcpb.PessimisticLockRequest) (*kvrpcpb.PessimisticLockResponse, error) {
+func (t *storeService) KvPessimisticLock(ctx context.Context, req *kvrpcpb.PessimisticLockRequest) (*kvrpcpb.PessimisticLockResponse, error) {
 	return t.data.PessimisticLock(ctx, req)
 }
 
-func (t *tikv) KVPessimisticRollback(ctx context.Context, req *kvrpcpb.PessimisticRollbackRequest) (*kvrpcpb.PessimisticRollbackResponse, error) {
+func (t *storeService) KVPessimisticRollback(ctx context.Context, req *kvrpcpb.PessimisticRollbackRequest) (*kvrpcpb.PessimisticRollbackResponse, error) {
 	return t.data.PessimisticRollback(req, regionOf(ctx)), nil
 }
 
-func (t *tikv) KvTxnHeartBeat(_ context.Context, req *kvrpcpb.TxnHeartBeatRequest) (*kvrpcpb.TxnHeartBeatResponse, error) {
+func (t *storeService) KvTxnHeartBeat(_ context.Context, req *kvrpcpb.TxnHeartBeatRequest) (*kvrpcpb.TxnHeartBeatResponse, error) {
 	return t.data.TxnHeartBeat(req), nil
 }
 
-func (t *tikv) KvCheckTxnStatus(_ context.Context, req *kvrpcpb.CheckTxnStatusRequest) (*kvrpcpb.CheckTxnStatusResponse, error) {
+func (t *storeService) KvCheckTxnStatus(_ context.Context, req *kvrpcpb.CheckTxnStatusRequest) (*kvrpcpb.CheckTxnStatusResponse, error) {
 	return t.data.CheckTxnStatus(req), nil
 }
 
-func (t *tikv) KvCheckSecondaryLocks(_ context.Context, req *kvrpcpb.CheckSecondaryLocksRequest) (*kvrpcpb.CheckSecondaryLocksResponse, error) {
+func (t *storeService) KvCheckSecondaryLocks(_ context.Context, req *kvrpcpb.CheckSecondaryLocksRequest) (*kvrpcpb.CheckSecondaryLocksResponse, error) {
 	return t.data.CheckSecondaryLocks(req), nil
 }
 
-func (t *tikv) KvScanLock(ctx context.Context, req *kvrpcpb.ScanLockRequest) (*kvrpcpb.ScanLockResponse, error) {
+func (t *storeService) KvScanLock(ctx context.Context, req *kvrpcpb.ScanLockRequest) (*kvrpcpb.ScanLockResponse, error) {
 	return t.data.ScanLock(req, regionOf(ctx)), nil
 }
 
-func (t *tikv) KvResolveLock(ctx context.Context, req *kvrpcpb.ResolveLockRequest) (*kvrpcpb.ResolveLockResponse, error) {
+func (t *storeService) KvResolveLock(ctx context.Context, req *kvrpcpb.ResolveLockRequest) (*kvrpcpb.ResolveLockResponse, error) {
 	return t.data.ResolveLock(req, regionOf(ctx)), nil
 }
 
 // KvGC does nothing, as in TiKV, which collects when PD's safe point moves.
-func (t *tikv) KvGC(context.Context, *kvrpcpb.GCRequest) (*kvrpcpb.GCResponse, error) {
+func (t *storeService) KvGC(context.Context, *kvrpcpb.GCRequest) (*kvrpcpb.GCResponse, error) {
 	return &kvrpcpb.GCResponse{}, nil
 }
 
-func (t *tikv) KvDeleteRange(_ context.Context, req *kvrpcpb.DeleteRangeRequest) (*kvrpcpb.DeleteRangeResponse, error) {
+func (t *storeService) KvDeleteRange(_ context.Context, req *kvrpcpb.DeleteRangeRequest) (*kvrpcpb.DeleteRangeResponse, error) {
 	return &kvrpcpb.DeleteRangeResponse{}, t.data.DestroyRange(mvcc.Range{Start: req.StartKey, End: req.EndKey})
 }
 
 // UnsafeDestroyRange is for a store, not a region; the first store that is asked does it for all.
-func (t *tikv) UnsafeDestroyRange(_ context.Context, req *kvrpcpb.UnsafeDestroyRangeRequest) (*kvrpcpb.UnsafeDestroyRangeResponse, error) {
+func (t *storeService) UnsafeDestroyRange(_ context.Context, req *kvrpcpb.UnsafeDestroyRangeRequest) (*kvrpcpb.UnsafeDestroyRangeResponse, error) {
 	return &kvrpcpb.UnsafeDestroyRangeResponse{}, t.data.DestroyRange(mvcc.Range{Start: req.StartKey, End: req.EndKey})
 }
