@@ -174,6 +174,16 @@ func (p *program) regions(t *testing.T) []regionInfo {
 	return out
 }
 
+// await polls until something has come true.
+func await(t *testing.T, what string, come func() bool) {
+	t.Helper()
+	for ctx := deadline(t, 30*time.Second); !come(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%s did not come", what)
+		}
+	}
+}
+
 func deadline(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
