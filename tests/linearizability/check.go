@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// result is what the check of a key has found.
+type result struct {
+	*history
+	verdict porcupine.CheckResult
+	model   porcupine.Model
+	info    porcupine.LinearizationInfo
+}
+
+func (k kind) model() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return absent },
+		Step: func(state, input, output any) (bool, any) {
+			reply, next := k.apply(state.(string), input.([]string))
+			seen := output.(outcome)
+			return seen.unknown || seen.reply == reply, next
+		},
+		DescribeOperation: func(input, output any) string {
+			seen := output.(outcome)
+			if seen.unknown {
+				seen.reply = "?"
+			}
+			args := input.([]string)
+			return fmt.Sprintf("%s → %s", strings.Join(append(args[:1:1], args[2:]...), " "), seen.reply)
+		},
+		DescribeState: func(state any) string { return "[" + state.(string) + "]" },
+	}
+}
+
+// checkAll checks the keys, which are independent, side by side.
+func checkAll(histories []*history, timeout time.Duration) []result {
+	results := make([]result, len(histories))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := range next {
+				results[i] = check(histories[i], timeout)
+			}
+		}()
+	}
+	for i := range histories {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	return results
+}
+
+func check(h *history, timeout time.Duration) result {
+	r := result{history: h, model: h.kind.model()}
+	r.verdict, r.info = porcupine.CheckOperationsVerbose(r.model, h.operations, timeout)
+	if r.verdict == porcupine.Ok {
+		r.info = porcupine.LinearizationInfo{}
+	}
+	return r
+}
+
+// summarise prints what was found, draws the violations, and gives the exit code.
+func summarise(results []result, report string) int {
+	type sums struct{ keys, operations, unknown, failed, violated, undecided int }
+	byKind := map[string]*sums{}
+	code := 0
+	for _, r := range results {
+		s := byKind[r.kind.name]
+		if s == nil {
+			s = &sums{}
+			byKind[r.kind.name] = s
+		}
+		s.keys++
+		s.operations += len(r.operations)
+		s.unknown += r.unknown
+		s.failed += r.failed
+		switch r.verdict {
+		case porcupine.Illegal:
+			s.violated++
+			code = exitViolated
+			fmt.Printf("VIOLATION at %s: no order explains its %d commands%s\n", r.key, len(r.operations), r.draw(report))
+		case porcupine.Unknown:
+			s.undecided++
+			if code == 0 {
+				code = exitUndecided
+			}
+			fmt.Printf("UNDECIDED at %s: no order found in time for its %d commands, %d of unknown outcome\n", r.key, len(r.operations), r.unknown)
+		}
+	}
+	fmt.Printf("%-10s %6s %10s %9s %9s %10s %10s\n", "kind", "keys", "commands", "unknown", "not done", "violations", "undecided")
+	for _, k := range kinds {
+		if s := byKind[k.name]; s != nil {
+			fmt.Printf("%-10s %6d %10d %9d %9d %10d %10d\n", k.name, s.keys, s.operations, s.unknown, s.failed, s.violated, s.undecided)
+		}
+	}
+	return code
+}
+
+// draw writes a page that shows how far each order gets, and says where it is.
+func (r result) draw(dir string) string {
+	if dir == "" {
+		return " (--report draws them)"
+	}
+	path := filepath.Join(dir, strings.NewReplacer(":", "-", "{", "", "}", "").Replace(r.key)+".html")
+	if err := porcupine.VisualizePath(r.model, r.info, path); err != nil {
+		return ": " + err.Error()
+	}
+	return ": " + path
+}
