@@ -10,7 +10,7 @@ SHELL := /bin/bash
 CARGO_FLAGS := --release --workspace --locked
 BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
 
-.PHONY: help run build test lint clients bench bench-quick clean
+.PHONY: help run build test test-go lint clients bench bench-quick clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,6 +28,20 @@ test: ## Install what is missing and run every test.
 	cargo build $(CARGO_FLAGS)
 	cargo test $(CARGO_FLAGS) --quiet
 	tests/clients/run.sh "$(BINARY)"
+	$(MAKE) --no-print-directory test-go
+
+test-go: ## Test the programs that other tests use: a TiKV cluster, and a checker of linearizability.
+	@if ! command -v go >/dev/null; then
+		echo "respgate: Go is not installed: skipping tests/tikv-cluster and tests/linearizability"
+		[[ $${CI:-} != true ]]
+		exit
+	fi
+	for module in tests/tikv-cluster tests/linearizability; do
+		cd "$(CURDIR)/$$module"
+		[[ -z $$(gofmt -l . | tee /dev/stderr) ]]
+		go vet ./...
+		go test ./...
+	done
 
 lint: ## Check the format and the lints.
 	@.ci/setup build
