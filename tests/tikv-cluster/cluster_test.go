@@ -99,31 +99,35 @@ func TestLostAnswerOfOnePhase(t *testing.T) {
 func TestAbandonedTransactions(t *testing.T) {
 	c := newTestCluster(t, "m")
 	client := newTestClient(t, c.pd.addr)
-	for _, phase := range []string{"KvPrewrite", "KvCommit"} {
+	for _, test := range []struct {
+		name  string
+		rules []fault
+		want  string
+	}{
+		{"between prewrites", []fault{{Method: "KvPrewrite", Kind: "delay", Count: 1}, {Method: "KvPrewrite", Kind: "hang"}}, "old"},
+		{"before the primary commits", []fault{{Method: "KvCommit", Kind: "hang"}}, "old"},
+		{"before the secondary commits", []fault{{Method: "KvCommit", Kind: "delay", Count: 1}, {Method: "KvCommit", Kind: "hang"}}, "new"},
+	} {
 		put(t, client, modes[0], "a", "old", "z", "old")
-		// The second request of each phase is the one for the other region.
-		if _, err := c.faults.add(fault{Method: "KvPrewrite", Kind: "delay", Count: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.faults.add(fault{Method: phase, Kind: "hang"}); err != nil {
-			t.Fatal(err)
-		}
 		txn := begin(t, client, modes[0])
-		for _, key := range []string{"a", "z"} {
-			if err := txn.Set([]byte(key), []byte("new")); err != nil {
+		if err := errors.Join(txn.Set([]byte("a"), []byte("new")), txn.Set([]byte("z"), []byte("new"))); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range test.rules {
+			if _, err := c.faults.add(rule); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		err := txn.Commit(ctx)
 		cancel()
-		if err == nil {
-			t.Fatalf("%s: committed", phase)
+		if (err == nil) != (test.want == "new") {
+			t.Fatalf("%s: %v", test.name, err)
 		}
 		c.faults.remove(0)
 		other := newTestClient(t, c.pd.addr)
-		if a, z := get(t, other, "a"), get(t, other, "z"); a != "old" || z != "old" {
-			t.Fatalf("%s: %q and %q", phase, a, z)
+		if a, z := get(t, other, "a"), get(t, other, "z"); a != test.want || z != test.want {
+			t.Fatalf("%s: %q and %q", test.name, a, z)
 		}
 	}
 }

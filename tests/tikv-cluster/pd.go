@@ -34,6 +34,11 @@ func failed(header *pdpb.ResponseHeader, kind pdpb.ErrorType, message string) *p
 	return header
 }
 
+// GetClusterInfo says that PD hands out the timestamps, not services of their own.
+func (p *pdService) GetClusterInfo(context.Context, *pdpb.GetClusterInfoRequest) (*pdpb.GetClusterInfoResponse, error) {
+	return &pdpb.GetClusterInfoResponse{Header: p.header(), ServiceModes: []pdpb.ServiceMode{pdpb.ServiceMode_PD_SVC_MODE}}, nil
+}
+
 // GetMembers names this program as leader.
 func (p *pdService) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
 	url := "http://" + p.topology.snapshot().PD

@@ -2,7 +2,6 @@ package mvcc
 
 import (
 	"bytes"
-	"math"
 	"slices"
 
 	"github.com/pingcap/goleveldb/leveldb/iterator"
@@ -60,13 +59,11 @@ func (s *Store) Scan(req *kvrpcpb.ScanRequest, region Range) *kvrpcpb.ScanRespon
 	s.mu.RUnlock()
 	defer it.Release()
 
-	scan := scan{it: it, ts: req.Version, limit: int(req.Limit), locks: locks, keysOnly: req.KeyOnly}
 	if req.Reverse {
-		slices.Reverse(scan.locks)
-		scan.backward()
-	} else {
-		scan.forward()
+		slices.Reverse(locks)
 	}
+	scan := scan{it: it, ts: req.Version, limit: int(req.Limit), locks: locks, keysOnly: req.KeyOnly, reverse: req.Reverse}
+	scan.run()
 	return &kvrpcpb.ScanResponse{Pairs: scan.pairs}
 }
 
@@ -74,57 +71,57 @@ func (s *Store) blocked(lock *Lock, ts uint64, ctx *kvrpcpb.Context) bool {
 	return ctx.GetIsolationLevel() == kvrpcpb.IsolationLevel_SI && lock.blocks(ts, ctx.GetResolvedLocks())
 }
 
-// scan merges the records of a range with the locks that block it.
+// scan merges the records of a range with the locks that block it, both in the order of the scan.
 type scan struct {
 	it       iterator.Iterator
 	ts       uint64
 	limit    int
 	locks    []*Lock
 	keysOnly bool
+	reverse  bool
 	pairs    []*kvrpcpb.KvPair
 }
 
-func (s *scan) forward() {
-	for ok := s.it.First(); ok && !s.full(); {
-		key, _, err := splitRecordKey(s.it.Key())
-		if err != nil {
-			return
-		}
-		s.meet(key, func(lock *Lock) bool { return bytes.Compare(lock.Key, key) < 0 })
-		ok = s.it.Seek(append(recordKey(key, 0), 0))
+// run walks all versions of the keys. To seek from key to key would take longer: most keys have one.
+func (s *scan) run() {
+	first, step := s.it.First, s.it.Next
+	if s.reverse {
+		first, step = s.it.Last, s.it.Prev
 	}
-	s.rest()
-}
-
-func (s *scan) backward() {
-	for ok := s.it.Last(); ok && !s.full(); {
+	for ok := first(); ok && !s.full(); {
 		key, _, err := splitRecordKey(s.it.Key())
 		if err != nil {
 			return
 		}
-		s.meet(key, func(lock *Lock) bool { return bytes.Compare(lock.Key, key) > 0 })
-		ok = s.it.Seek(recordKey(key, math.MaxUint64)) && s.it.Prev()
+		prefix := recordPrefix(key)
+		var last record
+		for ; ok && bytes.HasPrefix(s.it.Key(), prefix); ok = step() {
+			// Forward the newest version comes first, backward it comes last.
+			if last.kind != 0 && !s.reverse || timestamp(s.it.Key()) > s.ts {
+				continue
+			}
+			if k := kind(s.it.Value()[0]); k == put || k == del {
+				last = decodeRecord(s.it.Value())
+			}
+		}
+		s.meet(key, last)
 	}
 	s.rest()
 }
 
 // meet adds the locks that come before a key, and then the key.
-func (s *scan) meet(key []byte, before func(*Lock) bool) {
-	for len(s.locks) > 0 && !s.full() && before(s.locks[0]) {
+func (s *scan) meet(key []byte, last record) {
+	for len(s.locks) > 0 && !s.full() && (bytes.Compare(s.locks[0].Key, key) < 0) != s.reverse && !bytes.Equal(s.locks[0].Key, key) {
 		s.addLock()
 	}
-	if s.full() {
-		return
-	}
-	if len(s.locks) > 0 && bytes.Equal(s.locks[0].Key, key) {
+	switch {
+	case s.full():
+	case len(s.locks) > 0 && bytes.Equal(s.locks[0].Key, key):
 		s.addLock()
-		return
-	}
-	if value, found := visible(s.it, key, s.ts); found {
-		if s.keysOnly {
-			value = nil
-		}
-		s.pairs = append(s.pairs, &kvrpcpb.KvPair{Key: key, Value: value})
+	case last.kind == put && s.keysOnly:
+		s.pairs = append(s.pairs, &kvrpcpb.KvPair{Key: key})
+	case last.kind == put:
+		s.pairs = append(s.pairs, &kvrpcpb.KvPair{Key: key, Value: last.value})
 	}
 }
 

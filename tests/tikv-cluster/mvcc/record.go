@@ -99,13 +99,17 @@ func splitRecordKey(data []byte) ([]byte, uint64, error) {
 	return key, ts, err
 }
 
+// timestamp gives only the timestamp of a record's key.
+func timestamp(data []byte) uint64 {
+	return ^binary.BigEndian.Uint64(data[len(data)-8:])
+}
+
 // versions walks the records of one key from the given timestamp to older ones until visit says stop. It may leave the
 // iterator at a record of another key.
 func versions(it iterator.Iterator, key []byte, from uint64, visit func(ts uint64, r record) bool) {
 	prefix := recordPrefix(key)
-	for ok := it.Seek(codec.EncodeUintDesc(append([]byte{}, prefix...), from)); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
-		_, ts, err := codec.DecodeUintDesc(it.Key()[len(prefix):])
-		if err != nil || !visit(ts, decodeRecord(it.Value())) {
+	for ok := it.Seek(recordKey(key, from)); ok && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
+		if !visit(timestamp(it.Key()), decodeRecord(it.Value())) {
 			return
 		}
 	}
