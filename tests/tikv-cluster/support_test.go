@@ -57,6 +57,11 @@ func newTestClient(t *testing.T, pdAddr string) *tikv.KVStore {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// PD's client may open two timestamp streams at first and cancel the one that it has used already.
+	await(t, "a timestamp", func() bool {
+		_, _, err := pdClient.GetTS(context.Background())
+		return err == nil
+	})
 	codec := tikv.NewCodecPDClient(tikv.ModeTxn, pdClient)
 	client, err := tikv.NewKVStore("test", codec, tikv.NewMockSafePointKV(), tikv.NewRPCClient(tikv.WithCodec(codec.GetCodec())))
 	if err != nil {
