@@ -25,7 +25,7 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 64, "clients at once")
 	flag.DurationVar(&o.duration, "duration", 10*time.Second, "how long to send commands")
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64(), "seed of the choice of commands")
-	flag.IntVar(&o.perKey, "per-key", 1500, "commands on a key before another key takes its place: the check's cost grows faster than they do")
+	flag.IntVar(&o.perKey, "per-key", 500, "commands on a key before another key takes its place: the check's cost grows faster than they do")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for a reply")
 	flag.StringVar(&o.broken, "break", "", "break the promise on purpose, to see it noticed: lost, twice or stale")
 	kinds := flag.String("kinds", "", "only these kinds of keys, separated by commas")
