@@ -83,7 +83,7 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
 fn open_backend(settings: &Settings) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
     Ok(match settings.store.backend {
         #[cfg(feature = "rocksdb")]
-        Backend::Rocksdb => Arc::new(respgate::embedded::open(&settings.rocksdb)?),
+        Backend::Rocksdb => Arc::new(respgate::embedded::open(settings)?),
         Backend::Memory => Arc::new(MemoryBackend::new()),
     })
 }

@@ -170,7 +170,8 @@ pub struct BackgroundSettings {
     pub sweep_keys: usize,
     /// How many collections a round looks at in search of elements that belong to no key.
     pub sweep_collections: usize,
-    /// For how long elements that belong to no key are left alone after they were created.
+    /// For how long elements that belong to no key are left alone after they were created, and by compactions strings
+    /// after they expired.
     pub grace: Span,
 }
 

@@ -7,6 +7,9 @@ const RECORD: &str = "metadata";
 /// Encode-version, type, key-version and expiry.
 const FIXED_BYTES: usize = 1 + 1 + 8 + 8;
 
+/// Where the expiry stands.
+const EXPIRY_AT: usize = 1 + 1 + 8;
+
 /// The bit of the encode-version byte that says that the key has been renamed.
 const RENAMED: u8 = 0x80;
 
@@ -124,6 +127,13 @@ impl Metadata {
     /// True if `record` is the value of a string's metadata that holds all of the string: nothing else belongs to it.
     pub fn is_whole(record: &[u8]) -> bool {
         matches!(record, [version, kind, ..] if version & !RENAMED == 0 && *kind == Type::String as u8)
+    }
+
+    /// When the string expires whose record this is, without decoding the record; `None` if it does not, or if the record
+    /// is not the [whole](Self::is_whole) of a string.
+    pub fn expiry_of_whole(record: &[u8]) -> Option<i64> {
+        let expires_at_ms = i64::from_be_bytes(*record.get(EXPIRY_AT..)?.first_chunk()?);
+        (Self::is_whole(record) && expires_at_ms != NO_EXPIRY).then_some(expires_at_ms)
     }
 
     /// The record's value: `u8` encode-version (0x80 set if renamed), `u8` type, `u64` key-version, `i64` expiry or -1,

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use respgate_backend_api::{KeyRange, Result};
-use rocksdb::{CompactOptions, Range, WriteBatch};
+use rocksdb::{BottommostLevelCompaction, CompactOptions, Range, WriteBatch};
 use tokio::task;
 
 use crate::engine::Engine;
@@ -103,6 +103,17 @@ impl Reclaim {
     }
 }
 
+/// Rewrites all files of all families.
+pub(crate) fn compact_everything(engine: &Engine) -> Result<()> {
+    let mut options = CompactOptions::default();
+    options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
+    for family in Family::ALL {
+        engine.check_open()?;
+        engine.db().compact_range_cf_opt(engine.handle(family), None::<&[u8]>, None::<&[u8]>, &options);
+    }
+    Ok(())
+}
+
 fn bytes_on_disk(engine: &Engine, family: Family, range: &KeyRange) -> u64 {
     let ranges = [Range::new(&range.start, &range.end)];
     engine.db().get_approximate_sizes_cf(engine.handle(family), &ranges).iter().sum()
@@ -112,6 +123,8 @@ fn compact_all(engine: &Engine) {
     let mut options = CompactOptions::default();
     // RocksDB's own compactions go on meanwhile.
     options.set_exclusive_manual_compaction(false);
+    // What was deleted is not at the bottommost level alone, so there is no need to rewrite that for its own sake.
+    options.set_bottommost_level_compaction(BottommostLevelCompaction::Skip);
     loop {
         let Some((family, span)) = engine.reclaim.queue.lock().front().cloned() else { return };
         if engine.check_open().is_ok() {

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use parking_lot::{Mutex, RwLock};
 use respgate_backend_api::{Error, Result, Write};
@@ -14,6 +14,8 @@ use crate::family::{Families, Family};
 use crate::group::Group;
 use crate::open;
 use crate::options::{RocksdbOptions, SyncMode};
+use crate::readers::Readers;
+use crate::reaper::{Reaper, Reaping};
 use crate::tuning;
 
 self_cell!(
@@ -38,6 +40,7 @@ pub(crate) struct Engine {
     pub(crate) commits: RwLock<()>,
     pub(crate) group: Group,
     pub(crate) reclaim: Reclaim,
+    pub(crate) readers: Readers,
     closed: AtomicBool,
     failure: Failure,
     /// True while there are commits that were not synced.
@@ -48,16 +51,21 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the database. When the files are released again, the receiver is disconnected.
-    pub(crate) fn open(options: &RocksdbOptions) -> Result<(Self, mpsc::Receiver<()>)> {
+    /// Opens the database, whose compactions ask `reaper`. When the files are released again, the receiver is
+    /// disconnected.
+    pub(crate) fn open(
+        options: &RocksdbOptions,
+        reaper: Option<Arc<dyn Reaper>>,
+    ) -> Result<(Arc<Self>, mpsc::Receiver<()>)> {
         // An entry's size is not known beforehand, so the cache sizes its table as it goes.
         let estimated_entry_charge = 0;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, estimated_entry_charge);
-        let db = open::database(options, &cache)?;
+        let reaping = reaper.map(Reaping::new);
+        let db = open::database(options, &cache, reaping.as_ref())?;
         let missing = || Error::CannotOpen("the database was opened without its column families".into());
         let database = Database::try_new(db, |db| Families::of(db).ok_or_else(missing))?;
         let (open, released) = mpsc::channel();
-        let engine = Self {
+        let engine = Arc::new(Self {
             cache,
             path: options.path.clone(),
             sync: options.sync,
@@ -67,12 +75,16 @@ impl Engine {
             commits: RwLock::new(()),
             group: Group::default(),
             reclaim: Reclaim::default(),
+            readers: Readers::default(),
             closed: AtomicBool::new(false),
             failure: Failure::default(),
             unsynced: AtomicBool::new(false),
             database,
             _open: open,
-        };
+        });
+        if let Some(reaping) = reaping {
+            reaping.begin(&engine);
+        }
         Ok((engine, released))
     }
 
@@ -147,9 +159,14 @@ impl Engine {
         self.closed.store(true, Ordering::Release);
         let _alone = self.commits.write();
         let synced = self.sync_log();
+        self.end_background_work();
+        synced
+    }
+
+    /// Ends flushes and compactions, and lets none begin any more.
+    pub(crate) fn end_background_work(&self) {
         let wait = true;
         self.db().cancel_all_background_work(wait);
-        synced
     }
 
     fn batch<'w>(&self, writes: impl Iterator<Item = &'w Write> + Clone) -> WriteBatch {

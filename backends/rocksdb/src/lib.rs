@@ -16,6 +16,9 @@ mod limits;
 mod log_sync;
 mod open;
 mod options;
+mod pinned;
+mod readers;
+mod reaper;
 mod snapshot;
 mod statistics;
 #[cfg(test)]
@@ -33,6 +36,7 @@ use respgate_backend_api::{Capabilities, Error, KeyRange, KvBackend, Result, Sna
 use engine::{Engine, blocking};
 use log_sync::LogSync;
 pub use options::{Compression, RocksdbOptions, SyncMode};
+pub use reaper::{Judge, Past, Reaper};
 use snapshot::RocksdbSnapshot;
 
 /// How long [`KvBackend::close`] waits for snapshots that are still open, whose owners keep the files open too.
@@ -57,8 +61,22 @@ impl RocksdbBackend {
     /// Fails with [`Error::CannotOpen`] if the directory is in use, cannot be written, or was written by a newer
     /// release, and with [`Error::Corrupt`] if its files are damaged; the message is one line and names the directory.
     pub fn open(options: &RocksdbOptions) -> Result<Self> {
-        let (engine, released) = Engine::open(options)?;
-        let engine = Arc::new(engine);
+        Self::open_with(options, None)
+    }
+
+    /// The same with compactions that leave out what `reaper` calls dead.
+    pub fn open_reaped(options: &RocksdbOptions, reaper: Arc<dyn Reaper>) -> Result<Self> {
+        Self::open_with(options, Some(reaper))
+    }
+
+    /// Rewrites every file, without what has been deleted or is dead, and returns when that is done.
+    pub async fn compact(&self) -> Result<()> {
+        let engine = self.engine()?;
+        blocking(move || deletion::compact_everything(&engine)).await
+    }
+
+    fn open_with(options: &RocksdbOptions, reaper: Option<Arc<dyn Reaper>>) -> Result<Self> {
+        let (engine, released) = Engine::open(options, reaper)?;
         let log_sync = match options.sync {
             SyncMode::Interval => Some(LogSync::start(Arc::clone(&engine), options.sync_interval)),
             SyncMode::Always | SyncMode::Never => None,
@@ -76,6 +94,15 @@ impl RocksdbBackend {
 impl fmt::Debug for RocksdbBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RocksdbBackend").finish_non_exhaustive()
+    }
+}
+
+impl Drop for RocksdbBackend {
+    fn drop(&mut self) {
+        // Not closed: compactions must end while the engine is there.
+        if let Some(open) = self.open.get_mut() {
+            open.engine.end_background_work();
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use respgate_backend_api::{Error, Result};
 use rocksdb::{Cache, DB, IteratorMode, Options};
@@ -11,6 +12,7 @@ use rocksdb::{Cache, DB, IteratorMode, Options};
 use crate::error;
 use crate::family::Family;
 use crate::options::RocksdbOptions;
+use crate::reaper::Reaping;
 use crate::tuning;
 
 /// The key of the format record: `u32` big-endian, the number of the format. No tag begins with a zero byte, so no
@@ -22,11 +24,11 @@ const FORMAT_KEY: &[u8] = b"\0format";
 const FORMAT: u32 = 1;
 
 /// Opens the database of `options`, creating it if it is not there.
-pub(crate) fn database(options: &RocksdbOptions, cache: &Cache) -> Result<DB> {
+pub(crate) fn database(options: &RocksdbOptions, cache: &Cache, reaping: Option<&Arc<Reaping>>) -> Result<DB> {
     let path = &*options.path;
     prepare_directory(path)?;
     refuse_unknown_families(path)?;
-    let families = tuning::families(options, cache);
+    let families = tuning::families(options, cache, reaping);
     let db = DB::open_cf_descriptors(&tuning::database(options), path, families).map_err(|e| explain(path, e))?;
     check_format(path, &db)?;
     Ok(db)
@@ -128,7 +130,7 @@ mod tests {
 
     fn reason(path: &Path) -> String {
         let options = RocksdbOptions::new(path);
-        match database(&options, &Cache::new_lru_cache(1 << 20)) {
+        match database(&options, &Cache::new_lru_cache(1 << 20), None) {
             Ok(_) => panic!("{} could be opened", path.display()),
             Err(Error::CannotOpen(reason)) => {
                 assert!(reason.contains(&*path.to_string_lossy()) && !reason.contains('\n'), "{reason}");
@@ -139,7 +141,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> DB {
-        database(&RocksdbOptions::new(path), &Cache::new_lru_cache(1 << 20)).unwrap()
+        database(&RocksdbOptions::new(path), &Cache::new_lru_cache(1 << 20), None).unwrap()
     }
 
     #[test]
@@ -191,7 +193,7 @@ mod tests {
         let db = open(dir.path());
         db.put(FORMAT_KEY, "1").unwrap();
         drop(db);
-        let opened = database(&RocksdbOptions::new(dir.path()), &Cache::new_lru_cache(1 << 20));
+        let opened = database(&RocksdbOptions::new(dir.path()), &Cache::new_lru_cache(1 << 20), None);
         assert!(matches!(opened, Err(Error::Corrupt(_))));
     }
 
@@ -218,7 +220,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(open(dir.path()));
         fs::write(dir.path().join("CURRENT"), "nonsense").unwrap();
-        let opened = database(&RocksdbOptions::new(dir.path()), &Cache::new_lru_cache(1 << 20));
+        let opened = database(&RocksdbOptions::new(dir.path()), &Cache::new_lru_cache(1 << 20), None);
         assert!(matches!(opened, Err(Error::Corrupt(_))), "{:?}", opened.err());
     }
 }

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use respgate_backend_api::{Direction, Error, KeyRange, Result, Snapshot, WriteSet};
 use rocksdb::{DBPinnableSlice, ReadOptions};
-use self_cell::self_cell;
 
 use crate::engine::{Engine, blocking};
 use crate::error::{self, is_incomplete};
 use crate::family::Family;
 use crate::group;
 use crate::limits;
+use crate::pinned::PinnedSnapshot;
+use crate::readers::Reader;
 use crate::tuning::{self, Reach};
 
 /// The most bytes that a scan collects, or a commit writes, on the thread that polls it: about a millisecond of work.
@@ -25,30 +26,21 @@ const INLINE_KEYS_MAX: usize = 1_024;
 /// RocksDB's own result, before its errors are told apart.
 type Outcome<T> = std::result::Result<T, rocksdb::Error>;
 
-type EngineSnapshot<'engine> = rocksdb::Snapshot<'engine>;
-
-self_cell!(
-    /// A snapshot together with the engine from which it borrows.
-    struct PinnedSnapshot {
-        owner: Arc<Engine>,
-        #[covariant]
-        dependent: EngineSnapshot,
-    }
-);
-
 /// The database at one moment. Shared with threads that read from disk on its behalf.
 pub(crate) struct View {
     /// Made once, because every read in memory needs them.
     memory_reads: ReadOptions,
     snapshot: PinnedSnapshot,
+    _reader: Reader,
 }
 
 impl View {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let snapshot = PinnedSnapshot::new(engine, |engine| engine.db().snapshot());
+        let reader = Reader::announce(Arc::clone(&engine));
+        let snapshot = PinnedSnapshot::of(engine);
         let mut memory_reads = tuning::read(Reach::Memory);
         memory_reads.set_snapshot(snapshot.borrow_dependent());
-        Self { memory_reads, snapshot }
+        Self { memory_reads, snapshot, _reader: reader }
     }
 
     fn engine(&self) -> &Arc<Engine> {

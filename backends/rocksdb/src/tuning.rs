@@ -1,5 +1,7 @@
 //! RocksDB's options. Each that differs from RocksDB's default says why.
 
+use std::sync::Arc;
+
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DataBlockIndexType, Options, ReadOptions,
     ReadTier, WriteBufferManager, WriteOptions,
@@ -7,6 +9,7 @@ use rocksdb::{
 
 use crate::family::Family;
 use crate::options::{Compression, RocksdbOptions};
+use crate::reaper::{Filters, Reaping};
 
 /// Bits of Bloom filter per key: one lookup in a hundred reads a block in vain.
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
@@ -68,9 +71,19 @@ pub(crate) fn database(options: &RocksdbOptions) -> Options {
     database
 }
 
-/// The families of the database with their options. All share `cache`.
-pub(crate) fn families(options: &RocksdbOptions, cache: &Cache) -> Vec<ColumnFamilyDescriptor> {
-    let family = |family: Family| ColumnFamilyDescriptor::new(family.name(), family_options(family, options, cache));
+/// The families of the database with their options. All share `cache`, and those that can hold dead records `reaping`.
+pub(crate) fn families(
+    options: &RocksdbOptions,
+    cache: &Cache,
+    reaping: Option<&Arc<Reaping>>,
+) -> Vec<ColumnFamilyDescriptor> {
+    let family = |family: Family| {
+        let mut tuned = family_options(family, options, cache);
+        if let Some(reaping) = reaping.filter(|_| family != Family::System) {
+            tuned.set_compaction_filter_factory(Filters(Arc::clone(reaping)));
+        }
+        ColumnFamilyDescriptor::new(family.name(), tuned)
+    };
     Family::ALL.map(family).into()
 }
 

@@ -179,6 +179,8 @@ proptest! {
         origin in prop::option::of(bytes()),
     ) {
         let metadata = Metadata { version, expires_at_ms, body, origin };
+        let expires = metadata.expires_at_ms.filter(|_| Metadata::is_whole(&metadata.encode()));
+        prop_assert_eq!(Metadata::expiry_of_whole(&metadata.encode()), expires);
         prop_assert_eq!(Metadata::decode(&metadata.encode()), Ok(metadata));
     }
 

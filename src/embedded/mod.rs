@@ -1,14 +1,33 @@
 //! The embedded store, opened as the settings say.
 
-use respgate_backend_api::Result;
+mod reaper;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use respgate_backend_api::{Error, Result};
 use respgate_backend_rocksdb::{RocksdbBackend, RocksdbOptions, SyncMode};
 
-use crate::config::{RocksdbSettings, Sync};
+use crate::{
+    config::{RocksdbSettings, Settings, Sync},
+    encoding::KeyCodec,
+    keyspace::SystemClock,
+};
+use reaper::KeyspaceReaper;
 
 /// Opens the store in the configured directory.
-pub fn open(settings: &RocksdbSettings) -> Result<RocksdbBackend> {
+pub fn open(settings: &Settings) -> Result<RocksdbBackend> {
+    let slot_prefix = false;
+    let codec = KeyCodec::new(&settings.store.namespace, slot_prefix);
+    let codec = codec.map_err(|error| Error::CannotOpen(error.to_string()))?;
+    let reaper = KeyspaceReaper::new(codec, Arc::new(SystemClock), settings.background.grace.as_duration());
+    RocksdbBackend::open_reaped(&options(&settings.rocksdb), Arc::new(reaper))
+}
+
+fn options(settings: &RocksdbSettings) -> RocksdbOptions {
     let defaults = RocksdbOptions::new(&settings.dir);
-    RocksdbBackend::open(&RocksdbOptions {
+    RocksdbOptions {
         sync: match settings.sync {
             Sync::Always => SyncMode::Always,
             Sync::Interval => SyncMode::Interval,
@@ -23,5 +42,5 @@ pub fn open(settings: &RocksdbSettings) -> Result<RocksdbBackend> {
         },
         open_files_max: settings.open_files_max,
         ..defaults
-    })
+    }
 }
