@@ -8,7 +8,6 @@ use rocksdb::{Cache, ColumnFamily, DB, WriteBatch, WriteOptions};
 use self_cell::self_cell;
 use tokio::task;
 
-use crate::deletion::Reclaim;
 use crate::error;
 use crate::family::{Families, Family};
 use crate::group::Group;
@@ -16,6 +15,7 @@ use crate::open;
 use crate::options::{RocksdbOptions, SyncMode};
 use crate::readers::Readers;
 use crate::reaper::{Reaper, Reaping};
+use crate::reclaim::Reclaim;
 use crate::tuning;
 
 self_cell!(
@@ -173,14 +173,19 @@ impl Engine {
         /// RocksDB adds a tag, a family and two lengths to a write; this is their most for keys below 2 MiB.
         const OVERHEAD: usize = 16;
         let bytes = |(key, value): &Write| OVERHEAD + key.len() + value.as_ref().map_or(0, |value| value.len());
+        let mut deletions = 0;
         let mut batch = WriteBatch::with_capacity_bytes(OVERHEAD + writes.clone().map(bytes).sum::<usize>());
         for (key, value) in writes {
             let family = self.handle(Family::of(key));
             match value {
                 Some(value) => batch.put_cf(family, key, value),
-                None => batch.delete_cf(family, key),
+                None => {
+                    deletions += 1;
+                    batch.delete_cf(family, key);
+                }
             }
         }
+        self.reclaim.add_records(deletions);
         batch
     }
 

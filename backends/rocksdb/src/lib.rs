@@ -13,12 +13,13 @@ mod error;
 mod family;
 mod group;
 mod limits;
-mod log_sync;
 mod open;
 mod options;
+mod periodic;
 mod pinned;
 mod readers;
 mod reaper;
+mod reclaim;
 mod snapshot;
 mod statistics;
 #[cfg(test)]
@@ -34,8 +35,8 @@ use parking_lot::{Mutex, RwLock};
 use respgate_backend_api::{Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
 
 use engine::{Engine, blocking};
-use log_sync::LogSync;
 pub use options::{Compression, RocksdbOptions, SyncMode};
+use periodic::Periodic;
 pub use reaper::{Judge, Past, Reaper};
 use snapshot::RocksdbSnapshot;
 
@@ -50,7 +51,10 @@ pub struct RocksdbBackend {
 
 struct Open {
     engine: Arc<Engine>,
-    log_sync: Option<LogSync>,
+    /// Brings commits to the disk every so often, with [`SyncMode::Interval`]. A failure is logged, makes RocksDB refuse
+    /// commits until it has recovered, and is tried again at the next interval.
+    log_sync: Option<Periodic>,
+    reclaim: Periodic,
     /// Disconnected when the files are released.
     released: Mutex<mpsc::Receiver<()>>,
 }
@@ -72,18 +76,29 @@ impl RocksdbBackend {
     /// Rewrites every file, without what has been deleted or is dead, and returns when that is done.
     pub async fn compact(&self) -> Result<()> {
         let engine = self.engine()?;
-        blocking(move || deletion::compact_everything(&engine)).await
+        blocking(move || {
+            reclaim::compact_everything(&engine);
+            engine.check_open()
+        })
+        .await
     }
 
     fn open_with(options: &RocksdbOptions, reaper: Option<Arc<dyn Reaper>>) -> Result<Self> {
         let (engine, released) = Engine::open(options, reaper)?;
+        let periodic = |name, pause, work: fn(&Engine)| {
+            let cannot_start = |error| Error::CannotOpen(format!("cannot start the thread {name}: {error}"));
+            Periodic::start(name, Arc::clone(&engine), pause, work).map_err(cannot_start)
+        };
         let log_sync = match options.sync {
-            SyncMode::Interval => Some(LogSync::start(Arc::clone(&engine), options.sync_interval)),
+            SyncMode::Interval => Some(periodic("log-sync", options.sync_interval, |engine| {
+                // The engine has logged the failure, if any, and the commits that follow report it.
+                let _logged = engine.sync_log();
+            })?),
             SyncMode::Always | SyncMode::Never => None,
         };
-        let cannot_start = |error| Error::CannotOpen(format!("cannot start the thread that syncs the log: {error}"));
-        let log_sync = log_sync.transpose().map_err(cannot_start)?;
-        Ok(Self { open: RwLock::new(Some(Open { engine, log_sync, released: Mutex::new(released) })) })
+        let reclaim = periodic("reclaim", reclaim::LOOK, reclaim::look)?;
+        let open = Open { engine, log_sync, reclaim, released: Mutex::new(released) };
+        Ok(Self { open: RwLock::new(Some(open)) })
     }
 
     fn engine(&self) -> Result<Arc<Engine>> {
@@ -142,11 +157,13 @@ impl KvBackend for RocksdbBackend {
 
 impl Open {
     fn close(self) -> Result<()> {
-        let Self { engine, log_sync, released } = self;
+        let Self { engine, log_sync, reclaim, released } = self;
         if let Some(log_sync) = log_sync {
             log_sync.stop();
         }
         let synced = engine.close();
+        // What it was at has been cancelled.
+        reclaim.stop();
         drop(engine);
         if released.into_inner().recv_timeout(RELEASE_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
             tracing::warn!("snapshots are still open: the data directory stays in use until they are dropped");

@@ -43,13 +43,13 @@ fn whole(engine: &Engine, property: impl CStrLike) -> u64 {
 }
 
 /// The sum of a property over all families.
-fn sum(engine: &Engine, property: &CStr) -> u64 {
+pub(crate) fn sum(engine: &Engine, property: &CStr) -> u64 {
     let of = |family| engine.db().property_int_value_cf(engine.handle(family), property).ok().flatten();
     Family::ALL.into_iter().filter_map(of).sum()
 }
 
 /// The bytes of the logs, which RocksDB does not tell. A file that goes meanwhile counts nothing.
-fn wal_bytes(engine: &Engine) -> u64 {
+pub(crate) fn wal_bytes(engine: &Engine) -> u64 {
     let Ok(entries) = fs::read_dir(engine.path()) else { return 0 };
     let logs = entries.flatten().filter(|entry| entry.path().extension().is_some_and(|extension| extension == "log"));
     logs.filter_map(|log| log.metadata().ok()).map(|metadata| metadata.len()).sum()

@@ -9,6 +9,8 @@ mod idle;
 mod memory;
 mod ratio;
 mod server;
+mod space;
+mod traffic;
 
 use std::path::PathBuf;
 
@@ -23,7 +25,7 @@ struct Arguments {
     /// Redis.
     #[arg(long, default_value = "redis-server", global = true)]
     redis: PathBuf,
-    /// Without one, everything but `memory` is measured.
+    /// Without one, everything but `expiry`, `deletion` and `memory` is measured.
     #[command(subcommand)]
     measure: Option<Measure>,
 }
@@ -38,6 +40,10 @@ enum Measure {
     Engine(engine::Options),
     /// What idle connections cost, in memory and in speed.
     Idle(idle::Options),
+    /// How soon the space of keys that have expired comes back.
+    Expiry(space::Expiry),
+    /// How soon the space of deleted hashes comes back.
+    Deletion(space::Deletion),
     /// How much memory the gateway takes while much is written.
     Memory(memory::Options),
 }
@@ -51,6 +57,8 @@ fn main() -> anyhow::Result<()> {
         Some(Measure::Engine(options)) => engine::run(&options),
         Some(Measure::Idle(options)) => idle::run(&servers, &options),
         Some(Measure::Memory(options)) => memory::run(&servers, &options),
+        Some(Measure::Expiry(options)) => space::expiry(&servers, &options),
+        Some(Measure::Deletion(options)) => space::deletion(&servers, &options),
         None => {
             ratio::run(&servers, &ratio::Options::default())?;
             collections::run(&servers, &collections::Options::default())?;

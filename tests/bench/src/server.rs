@@ -24,7 +24,7 @@ pub struct Server {
     pub name: &'static str,
     pub port: u16,
     process: Child,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Programs {
@@ -60,7 +60,7 @@ impl Server {
     fn start(name: &'static str, mut command: Command, port: u16, directory: TempDir) -> anyhow::Result<Self> {
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let process = process.with_context(|| format!("cannot start {name} ({:?})", command.get_program()))?;
-        let mut server = Self { name, port, process, _directory: directory };
+        let mut server = Self { name, port, process, directory };
         for _ in 0..200 {
             if let Ok(mut connection) = server.connect() {
                 ensure!(ask(&mut connection, "PING")? == "+PONG", "{name} does not answer PING");
@@ -76,6 +76,13 @@ impl Server {
 
     pub fn connect(&self) -> std::io::Result<TcpStream> {
         TcpStream::connect(("127.0.0.1", self.port))
+    }
+
+    /// Bytes of all files in the directory of the data.
+    pub fn disk_bytes(&self) -> anyhow::Result<u64> {
+        let files = fs::read_dir(self.directory.path().join("data"))?;
+        // A file may go while it is looked at.
+        Ok(files.flatten().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum())
     }
 
     /// Bytes of memory that the process holds now.
