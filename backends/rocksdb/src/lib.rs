@@ -4,6 +4,9 @@
 //! `tuning`. Nothing that may wait runs on the threads that poll: reads try memory first, commits try not to wait,
 //! and what remains goes to threads that may (`snapshot`).
 //!
+//! Space comes back in three ways: a thread flushes and compacts after deletions where that is worth it (`reclaim`),
+//! compactions leave out what is dead (`reaper`), and RocksDB does the rest.
+//!
 //! One process owns the directory. So guards are needed by nobody who keeps latches on the keys that it touches; they
 //! are checked by comparing values, under a lock that excludes all other commits.
 
@@ -86,7 +89,10 @@ impl RocksdbBackend {
     fn open_with(options: &RocksdbOptions, reaper: Option<Arc<dyn Reaper>>) -> Result<Self> {
         let (engine, released) = Engine::open(options, reaper)?;
         let periodic = |name, pause, work: fn(&Engine)| {
-            let cannot_start = |error| Error::CannotOpen(format!("cannot start the thread {name}: {error}"));
+            let cannot_start = |error| {
+                engine.end_background_work();
+                Error::CannotOpen(format!("cannot start the thread {name}: {error}"))
+            };
             Periodic::start(name, Arc::clone(&engine), pause, work).map_err(cannot_start)
         };
         let log_sync = match options.sync {

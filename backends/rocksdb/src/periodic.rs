@@ -33,8 +33,8 @@ impl Periodic {
     /// Ends the thread and waits for it.
     pub(crate) fn stop(self) {
         drop(self.stop);
-        if let Err(panic) = self.thread.join() {
-            std::panic::resume_unwind(panic);
+        if self.thread.join().is_err() {
+            tracing::error!("a thread of the store had panicked");
         }
     }
 }

@@ -71,7 +71,7 @@ impl Reaping {
     }
 }
 
-/// Makes the filters of compactions.
+/// Makes the filters of compactions, for several threads at once: it has nothing to change.
 pub(crate) struct Filters(pub(crate) Arc<Reaping>);
 
 impl CompactionFilterFactory for Filters {

@@ -108,11 +108,13 @@ fn flush_is_worth_it(engine: &Engine) -> bool {
 
 /// Flushes every family, because a log is kept for the sake of the last one that holds something of it.
 fn flush(engine: &Engine) {
-    engine.reclaim.records.store(0, Ordering::Relaxed);
-    engine.reclaim.range_bytes.store(0, Ordering::Relaxed);
+    let records = engine.reclaim.records.swap(0, Ordering::Relaxed);
+    let range_bytes = engine.reclaim.range_bytes.swap(0, Ordering::Relaxed);
     let families = Family::ALL.map(|family| engine.handle(family));
     if let Err(error) = engine.db().flush_cfs_opt(&families, &FlushOptions::default()) {
-        // The log says what is wrong with the disk; this is about its space only.
+        engine.reclaim.records.fetch_add(records, Ordering::Relaxed);
+        engine.reclaim.range_bytes.fetch_add(range_bytes, Ordering::Relaxed);
+        // Commits report what is wrong with the disk; this is about its space only.
         tracing::debug!(%error, "the space of deleted records could not be freed yet");
     }
 }
