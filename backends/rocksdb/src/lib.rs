@@ -16,6 +16,7 @@ mod error;
 mod family;
 mod group;
 mod limits;
+mod lookup;
 mod open;
 mod options;
 mod periodic;

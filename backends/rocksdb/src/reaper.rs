@@ -25,10 +25,9 @@ use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilt
 
 use crate::engine::Engine;
 use crate::error;
-use crate::family::Family;
+use crate::lookup::{self, Lookups};
 use crate::pinned::PinnedSnapshot;
 use crate::readers::Turn;
-use crate::tuning::{self, Reach};
 
 const NAME: &CStr = c"respgate";
 
@@ -114,21 +113,21 @@ impl CompactionFilter for Filter {
 struct Moment {
     engine: Arc<Engine>,
     /// Opened by the first lookup, since many compactions need none.
-    snapshot: OnceCell<PinnedSnapshot>,
+    lookups: OnceCell<Lookups>,
     /// Who comes later reads this moment or a later one.
     turn: Cell<Turn>,
 }
 
 impl Moment {
     fn now(engine: Arc<Engine>) -> Self {
-        Self { turn: Cell::new(engine.readers.turn()), engine, snapshot: OnceCell::new() }
+        Self { turn: Cell::new(engine.readers.turn()), engine, lookups: OnceCell::new() }
     }
 
-    fn snapshot(&self) -> &PinnedSnapshot {
-        self.snapshot.get_or_init(|| {
-            let snapshot = PinnedSnapshot::of(Arc::clone(&self.engine));
+    fn lookups(&self) -> &Lookups {
+        self.lookups.get_or_init(|| {
+            let lookups = lookup::at(PinnedSnapshot::of(Arc::clone(&self.engine)));
             self.turn.set(self.engine.readers.turn());
-            snapshot
+            lookups
         })
     }
 
@@ -140,12 +139,6 @@ impl Moment {
 
 impl Past for Moment {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let mut options = tuning::read(Reach::Disk);
-        options.set_snapshot(self.snapshot().borrow_dependent());
-        // What clients read stays in the cache.
-        options.fill_cache(false);
-        let family = self.engine.handle(Family::of(key));
-        let found = self.engine.db().get_pinned_cf_opt(family, key, &options).map_err(error::of_read)?;
-        Ok(found.map(|value| Bytes::copy_from_slice(&value)))
+        self.lookups().get(&self.engine, key).map_err(error::of_read)
     }
 }

@@ -37,7 +37,7 @@ impl WriteBuffers {
 }
 
 /// The most deleted keys that a scan in memory walks over between two that are there: some ten microseconds of work.
-const INLINE_SKIPS_MAX: u64 = 256;
+pub(crate) const INLINE_SKIPS_MAX: u64 = 256;
 
 /// The options of the whole database.
 pub(crate) fn database(options: &RocksdbOptions) -> Options {
