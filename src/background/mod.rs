@@ -16,6 +16,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How often cursors that nobody can want any more are looked for.
 const CURSOR_SWEEP: Duration = Duration::from_secs(60 * 60);
 
+/// How often the tally of keys is asked whether anybody still needs it.
+const TALLY_REST: Duration = Duration::from_secs(10);
+
 /// Works until the gateway shuts down. Whatever is interrupted is taken up again by the next run.
 pub async fn run(gateway: Arc<Gateway>) {
     tokio::select! {
@@ -25,6 +28,7 @@ pub async fn run(gateway: Arc<Gateway>) {
         () = collect_garbage(&gateway) => {}
         () = sweep(&gateway, Duty::Expired) => {}
         () = sweep(&gateway, Duty::Orphans) => {}
+        () = rest_tally(&gateway) => {}
     }
 }
 
@@ -68,47 +72,64 @@ async fn collect_garbage(gateway: &Gateway) {
     }
 }
 
-/// Goes on with a sweep every so often, wherever it was stopped, in each share of the store that no other gateway is at.
-async fn sweep(gateway: &Gateway, duty: Duty) {
+/// Lets the tally of keys fall asleep when nobody asks for it any more.
+async fn rest_tally(gateway: &Gateway) {
     loop {
-        let pause = gateway.settings().background.sweep_interval.as_duration();
+        tokio::time::sleep(TALLY_REST).await;
+        gateway.keyspace.rest_tally();
+    }
+}
+
+/// Goes on with a sweep every so often, wherever it was stopped, in each share of the store that no other gateway is at.
+/// Sooner while much is found: keys that were created together expire together.
+async fn sweep(gateway: &Gateway, duty: Duty) {
+    /// How much sooner.
+    const HASTE: u32 = 10;
+
+    let mut found_much = false;
+    loop {
+        let interval = gateway.settings().background.sweep_interval.as_duration();
+        let pause = if found_much { interval / HASTE } else { interval };
         tokio::time::sleep(pause).await;
+        found_much = false;
         let shares = gateway.keyspace.shares();
         let first = gateway.keyspace.random().below(u64::from(shares)) as u8;
         for share in (0..shares).map(|share| (first + share) % shares) {
-            if let Err(error) = sweep_share(gateway, duty, share, pause).await {
-                tracing::warn!(%error, ?duty, "a sweep of the store was interrupted");
+            match sweep_share(gateway, duty, share, pause).await {
+                Ok(much) => found_much |= much,
+                Err(error) => tracing::warn!(%error, ?duty, "a sweep of the store was interrupted"),
             }
         }
     }
 }
 
-async fn sweep_share(gateway: &Gateway, duty: Duty, share: u8, pause: Duration) -> Result<()> {
+/// One round of a share, unless another gateway has it. True if much was found.
+async fn sweep_share(gateway: &Gateway, duty: Duty, share: u8, pause: Duration) -> Result<bool> {
     // The round before this one may have rested a little later than it began.
-    let Some(mut lease) = gateway.keyspace.take_lease(duty, share, pause / 2).await? else { return Ok(()) };
+    let Some(mut lease) = gateway.keyspace.take_lease(duty, share, pause / 2).await? else { return Ok(false) };
     let swept = sweep_round(gateway, &mut lease).await;
     gateway.keyspace.rest(&mut lease).await?;
     swept
 }
 
-/// One round: some keys or collections, and more as long as many of them are to be deleted.
-async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<()> {
+/// One round: some keys or collections, and more as long as many of them are to be deleted. True if many were.
+async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
     /// One of so many seen is many.
     const MANY: usize = 10;
 
     let settings = gateway.settings().background.clone();
-    let (wanted, found) = match lease.duty {
+    let (wanted, counter) = match lease.duty {
         Duty::Expired => (settings.sweep_keys, &gateway.statistics.expired_swept),
         Duty::Orphans => (settings.sweep_collections, &gateway.statistics.orphans_found),
     };
-    let mut seen = 0;
+    let (mut seen, mut found) = (0, 0);
     loop {
         let swept = gateway.keyspace.sweep(lease).await?;
-        found.add(swept.found as u64);
-        seen += swept.seen;
+        counter.add(swept.found as u64);
+        (seen, found) = (seen + swept.seen, found + swept.found);
         let goes_on = seen < wanted || swept.found * MANY >= swept.seen.max(1);
         if swept.is_round_over || !swept.is_ours || !goes_on {
-            return Ok(());
+            return Ok(found > 0 && found * MANY >= seen);
         }
         tokio::task::yield_now().await;
     }

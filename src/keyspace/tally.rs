@@ -61,6 +61,8 @@ pub(super) struct Tally {
 #[derive(Default)]
 struct Names {
     asked_at: Option<Instant>,
+    /// The moment that the counts are true for. Here, so that nobody who is asleep keeps old records from going.
+    base: Option<Arc<dyn Snapshot>>,
     next_commit: u64,
     /// Of commits that are on their way.
     announced: HashMap<u64, Vec<Bytes>>,
@@ -68,13 +70,8 @@ struct Names {
     committed: Vec<Bytes>,
 }
 
-#[derive(Default)]
-struct Counts {
-    /// The moment that the counts are true for.
-    base: Option<Arc<dyn Snapshot>>,
-    /// By physical database.
-    databases: HashMap<u8, Count>,
-}
+/// By physical database.
+type Counts = HashMap<u8, Count>;
 
 /// The keys of a database.
 #[derive(Default)]
@@ -119,8 +116,7 @@ impl Tally {
             return None;
         }
         let mut names = self.names.lock();
-        let is_too_much = names.committed.len() >= NAMES_MAX;
-        if is_too_much || names.asked_at.is_none_or(|asked| asked.elapsed() > AWAKE) {
+        if names.committed.len() >= NAMES_MAX {
             self.fall_asleep(&mut names);
             return None;
         }
@@ -130,6 +126,14 @@ impl Tally {
         Some(AnnouncedNames { tally: self, commit, is_over: false })
     }
 
+    /// Falls asleep if nobody has asked for long enough.
+    fn rest(&self) {
+        let mut names = self.names.lock();
+        if names.asked_at.is_some_and(|asked| asked.elapsed() > AWAKE) {
+            self.fall_asleep(&mut names);
+        }
+    }
+
     fn fall_asleep(&self, names: &mut Names) {
         self.is_awake.store(false, Ordering::Release);
         *names = Names { next_commit: names.next_commit, ..Names::default() };
@@ -137,7 +141,7 @@ impl Tally {
 
     /// Forgets a database whose records are deleted in another way than by units.
     pub(super) async fn forget(&self, physical: u8) {
-        self.counts.lock().await.databases.remove(&physical);
+        self.counts.lock().await.remove(&physical);
         self.last.lock().remove(&physical);
     }
 }
@@ -232,6 +236,11 @@ impl Unit<'_> {
 }
 
 impl Keyspace {
+    /// Lets go of what helps to count, if nobody has asked for a minute. To be called now and then.
+    pub fn rest_tally(&self) {
+        self.tally.rest();
+    }
+
     /// The names that a commit of `writes` leaves for the tally. `before` gives the value that a record had, if that is known
     /// and it had one.
     pub(super) fn announce_names<'w>(
@@ -258,7 +267,7 @@ impl Keyspace {
                 self.tally.names.lock().asked_at = Some(Instant::now());
                 self.tally.is_awake.store(true, Ordering::Release);
             }
-            let is_from_scratch = counts.base.is_none();
+            let is_from_scratch = counts.is_empty();
             if let Err(error) = self.bring_up_to_date(&mut counts, physical).await {
                 // What was taken account of in part is of no use.
                 *counts = Counts::default();
@@ -267,7 +276,7 @@ impl Keyspace {
             }
             // Otherwise some names have been thrown away that this count would have needed.
             if is_from_scratch || self.tally.is_awake.load(Ordering::Acquire) {
-                return Ok(counts.databases.entry(physical).or_default().census(now_ms));
+                return Ok(counts.entry(physical).or_default().census(now_ms));
             }
         }
     }
@@ -275,33 +284,35 @@ impl Keyspace {
     /// Makes `counts` true for a new snapshot, and counts the database if that has not been done.
     async fn bring_up_to_date(&self, counts: &mut Counts, physical: u8) -> Result<()> {
         // Commits that have ended by now are in the snapshot, and need not be looked at again after it.
-        let mut changed = {
+        let (base, mut changed) = {
             let mut names = self.tally.names.lock();
             names.asked_at = Some(Instant::now());
-            std::mem::take(&mut names.committed)
+            (names.base.take(), std::mem::take(&mut names.committed))
         };
         let snapshot = self.backend.snapshot().await?;
         // Those that ended since, and those on their way, may or may not be in it: their names stay for the next time.
         {
-            let names = self.tally.names.lock();
+            let mut names = self.tally.names.lock();
             changed.extend(names.committed.iter().chain(names.announced.values().flatten()).cloned());
+            if self.tally.is_awake.load(Ordering::Acquire) {
+                names.base = Some(Arc::clone(&snapshot));
+            }
         }
-        if let Some(base) = &counts.base {
+        if let Some(base) = base {
             changed.sort_unstable();
             changed.dedup();
             for page in changed.chunks(PAGE) {
                 let (old, new) = (base.multi_get(page).await?, snapshot.multi_get(page).await?);
                 for ((record, old), new) in page.iter().zip(old).zip(new) {
                     let db = self.codec.decode_metadata_key(record).map(|(db, _)| db);
-                    if let Some(count) = db.and_then(|db| counts.databases.get_mut(&db)) {
+                    if let Some(count) = db.and_then(|db| counts.get_mut(&db)) {
                         count.change(old.as_ref(), new.as_ref())?;
                     }
                 }
                 tokio::task::yield_now().await;
             }
         }
-        counts.base = Some(Arc::clone(&snapshot));
-        if let Entry::Vacant(unknown) = counts.databases.entry(physical) {
+        if let Entry::Vacant(unknown) = counts.entry(physical) {
             unknown.insert(self.count_in(&*snapshot, physical).await?);
         }
         Ok(())
