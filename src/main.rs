@@ -5,6 +5,8 @@
 use std::{error::Error, process::ExitCode, sync::Arc};
 
 use clap::Parser;
+#[cfg(feature = "rocksdb")]
+use respgate::embedded::Access;
 use respgate::{
     cli::{Action, Cli},
     config::{self, Backend, Settings},
@@ -83,7 +85,7 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
 fn open_backend(settings: &Settings) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
     Ok(match settings.store.backend {
         #[cfg(feature = "rocksdb")]
-        Backend::Rocksdb => Arc::new(respgate::embedded::open(settings)?),
+        Backend::Rocksdb => Arc::new(respgate::embedded::open(settings, Access::Create)?),
         Backend::Memory => Arc::new(MemoryBackend::new()),
     })
 }

@@ -16,18 +16,25 @@ use crate::{
 };
 use reaper::KeyspaceReaper;
 
+pub use respgate_backend_rocksdb::Access;
+
 /// Opens the store in the configured directory.
-pub fn open(settings: &Settings) -> Result<RocksdbBackend> {
+pub fn open(settings: &Settings, access: Access) -> Result<RocksdbBackend> {
+    let options = options(&settings.rocksdb, access);
+    if access == Access::Read {
+        return RocksdbBackend::open(&options);
+    }
     let slot_prefix = false;
     let codec = KeyCodec::new(&settings.store.namespace, slot_prefix);
     let codec = codec.map_err(|error| Error::CannotOpen(error.to_string()))?;
     let reaper = KeyspaceReaper::new(codec, Arc::new(SystemClock), settings.background.grace.as_duration());
-    RocksdbBackend::open_reaped(&options(&settings.rocksdb), Arc::new(reaper))
+    RocksdbBackend::open_reaped(&options, Arc::new(reaper))
 }
 
-fn options(settings: &RocksdbSettings) -> RocksdbOptions {
+fn options(settings: &RocksdbSettings, access: Access) -> RocksdbOptions {
     let defaults = RocksdbOptions::new(&settings.dir);
     RocksdbOptions {
+        access,
         sync: match settings.sync {
             Sync::Always => SyncMode::Always,
             Sync::Interval => SyncMode::Interval,

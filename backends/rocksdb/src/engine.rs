@@ -12,7 +12,7 @@ use crate::error;
 use crate::family::{Families, Family};
 use crate::group::Group;
 use crate::open;
-use crate::options::{RocksdbOptions, SyncMode};
+use crate::options::{Access, RocksdbOptions, SyncMode};
 use crate::readers::Readers;
 use crate::reaper::{Reaper, Reaping};
 use crate::reclaim::Reclaim;
@@ -31,6 +31,7 @@ self_cell!(
 pub(crate) struct Engine {
     pub(crate) cache: Cache,
     path: PathBuf,
+    access: Access,
     sync: SyncMode,
     durable: WriteOptions,
     patient: WriteOptions,
@@ -68,6 +69,7 @@ impl Engine {
         let engine = Arc::new(Self {
             cache,
             path: options.path.clone(),
+            access: options.access,
             sync: options.sync,
             durable: tuning::durable_write(),
             patient: WriteOptions::default(),
@@ -105,6 +107,15 @@ impl Engine {
         if self.closed.load(Ordering::Acquire) { Err(error::closed()) } else { Ok(()) }
     }
 
+    /// Fails if nothing can be written: the store is closed, or open for reading only.
+    fn check_open_for_writes(&self) -> Result<()> {
+        self.check_open()?;
+        match self.access {
+            Access::Create | Access::Write => Ok(()),
+            Access::Read => Err(Error::ReadOnly("it was opened for reading".into())),
+        }
+    }
+
     /// Writes all of `writes`, if that needs nobody to wait: neither for a disk, nor for another commit, nor for
     /// RocksDB to catch up. `None`: it would, and nothing was written.
     pub(crate) fn try_write<'w>(&self, writes: impl Iterator<Item = &'w Write> + Clone) -> Option<Result<()>> {
@@ -112,8 +123,8 @@ impl Engine {
             return None;
         }
         let _shared = self.commits.try_read()?;
-        if let Err(closed) = self.check_open() {
-            return Some(Err(closed));
+        if let Err(refused) = self.check_open_for_writes() {
+            return Some(Err(refused));
         }
         match self.db().write_opt(self.batch(writes), &self.impatient) {
             Err(error) if error::is_incomplete(&error) => None,
@@ -129,13 +140,14 @@ impl Engine {
     /// Writes `batch`, however long that takes. The caller holds [`Self::commits`].
     pub(crate) fn write_batch(&self, batch: WriteBatch) -> Result<()> {
         // Asked again here, because `close` lets whoever holds the lock finish, and nobody begin.
-        self.check_open()?;
+        self.check_open_for_writes()?;
         let options = if self.sync == SyncMode::Always { &self.durable } else { &self.patient };
         self.written(self.db().write_opt(batch, options))
     }
 
     /// Fails if writes fail at present.
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open_for_writes()?;
         if !self.failure.is_present() {
             return Ok(());
         }

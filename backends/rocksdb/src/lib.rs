@@ -39,7 +39,7 @@ use parking_lot::{Mutex, RwLock};
 use respgate_backend_api::{Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
 
 use engine::{Engine, blocking};
-pub use options::{Compression, RocksdbOptions, SyncMode};
+pub use options::{Access, Compression, RocksdbOptions, SyncMode};
 use periodic::Periodic;
 pub use reaper::{Judge, Past, Reaper};
 use snapshot::RocksdbSnapshot;
@@ -47,7 +47,7 @@ use snapshot::RocksdbSnapshot;
 /// How long [`KvBackend::close`] waits for snapshots that are still open, whose owners keep the files open too.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A [`KvBackend`] that keeps its data in a directory, which no other process may use at the same time.
+/// A [`KvBackend`] that keeps its data in a directory, which no other process may write at the same time.
 pub struct RocksdbBackend {
     /// `None` once closed.
     open: RwLock<Option<Open>>,
@@ -58,7 +58,7 @@ struct Open {
     /// Brings commits to the disk every so often, with [`SyncMode::Interval`]. A failure is logged, makes RocksDB refuse
     /// commits until it has recovered, and is tried again at the next interval.
     log_sync: Option<Periodic>,
-    reclaim: Periodic,
+    reclaim: Option<Periodic>,
     /// Disconnected when the files are released.
     released: Mutex<mpsc::Receiver<()>>,
 }
@@ -66,7 +66,10 @@ struct Open {
 impl RocksdbBackend {
     /// Opens the store at [`RocksdbOptions::path`], or creates it. Blocks, for seconds after a crash under load.
     ///
-    /// Fails with [`Error::CannotOpen`] if the directory is in use, cannot be written, or was written by a newer
+    /// Opened for reading it shows the moment of the call, holds every log that is not in a sorted file yet in memory,
+    /// and every file open; commits fail with [`Error::ReadOnly`].
+    ///
+    /// Fails with [`Error::CannotOpen`] if the directory is in use by another writer, cannot be written, or was written by a newer
     /// release, and with [`Error::Corrupt`] if its files are damaged; the message is one line and names the directory.
     pub fn open(options: &RocksdbOptions) -> Result<Self> {
         Self::open_with(options, None)
@@ -96,14 +99,15 @@ impl RocksdbBackend {
             };
             Periodic::start(name, Arc::clone(&engine), pause, work).map_err(cannot_start)
         };
+        let is_writer = options.access != Access::Read;
         let log_sync = match options.sync {
-            SyncMode::Interval => Some(periodic("log-sync", options.sync_interval, |engine| {
+            SyncMode::Interval if is_writer => Some(periodic("log-sync", options.sync_interval, |engine| {
                 // The engine has logged the failure, if any, and the commits that follow report it.
                 let _logged = engine.sync_log();
             })?),
-            SyncMode::Always | SyncMode::Never => None,
+            _ => None,
         };
-        let reclaim = periodic("reclaim", reclaim::LOOK, reclaim::look)?;
+        let reclaim = is_writer.then(|| periodic("reclaim", reclaim::LOOK, reclaim::look)).transpose()?;
         let open = Open { engine, log_sync, reclaim, released: Mutex::new(released) };
         Ok(Self { open: RwLock::new(Some(open)) })
     }
@@ -170,7 +174,9 @@ impl Open {
         }
         let synced = engine.close();
         // What it was at has been cancelled.
-        reclaim.stop();
+        if let Some(reclaim) = reclaim {
+            reclaim.stop();
+        }
         drop(engine);
         if released.into_inner().recv_timeout(RELEASE_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
             tracing::warn!("snapshots are still open: the data directory stays in use until they are dropped");

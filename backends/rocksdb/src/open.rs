@@ -1,5 +1,7 @@
 //! Opening a directory, with one clear line when that cannot be done.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -11,7 +13,7 @@ use rocksdb::{Cache, DB, IteratorMode, Options};
 
 use crate::error;
 use crate::family::Family;
-use crate::options::RocksdbOptions;
+use crate::options::{Access, RocksdbOptions};
 use crate::reaper::Reaping;
 use crate::tuning;
 
@@ -23,15 +25,60 @@ const FORMAT_KEY: &[u8] = b"\0format";
 /// would misread a directory.
 const FORMAT: u32 = 1;
 
-/// Opens the database of `options`, creating it if it is not there.
+/// The file of RocksDB that names the list of all others.
+const CURRENT: &str = "CURRENT";
+
+/// How often opening a database that another process is writing is tried.
+const READ_ATTEMPTS: usize = 50;
+
+/// Opens the database of `options`, creating it if it is not there and may be.
 pub(crate) fn database(options: &RocksdbOptions, cache: &Cache, reaping: Option<&Arc<Reaping>>) -> Result<DB> {
     let path = &*options.path;
+    if options.access != Access::Create && !path.join(CURRENT).exists() {
+        return Err(cannot_open(path, "there is no database in it"));
+    }
+    if options.access == Access::Read {
+        return read_only(options, cache);
+    }
     prepare_directory(path)?;
     refuse_unknown_families(path)?;
     let families = tuning::families(options, cache, reaping);
     let db = DB::open_cf_descriptors(&tuning::database(options), path, families).map_err(|e| explain(path, e))?;
-    check_format(path, &db)?;
+    if !has_format(path, &db)? {
+        db.put_opt(FORMAT_KEY, FORMAT.to_be_bytes(), &tuning::durable_write()).map_err(|e| explain(path, e))?;
+    }
     Ok(db)
+}
+
+/// Opens the database as it is now.
+///
+/// RocksDB reads its list of files and then its logs, while the process that writes them may move records from the logs
+/// to new files and delete the logs: what the list did not name yet would be missing. So the logs must all stay while
+/// the database is opened; they are deleted in the order in which they were begun.
+fn read_only(options: &RocksdbOptions, cache: &Cache) -> Result<DB> {
+    let path = &*options.path;
+    refuse_unknown_families(path)?;
+    let mut attempts = 1;
+    loop {
+        let logs_before = logs(path)?;
+        let families = tuning::families(options, cache, None);
+        let opened = DB::open_cf_descriptors_read_only(&tuning::read_only(options), path, families, false);
+        let is_complete = logs_before.is_subset(&logs(path)?);
+        match opened {
+            Ok(db) if is_complete => return has_format(path, &db).map(|_| db),
+            // A file that the list names may have been deleted as well.
+            _ if attempts < READ_ATTEMPTS => attempts += 1,
+            Err(error) => return Err(explain(path, error)),
+            Ok(_) => return Err(cannot_open(path, "the process that is using it writes too much at present")),
+        }
+    }
+}
+
+/// The names of the logs.
+fn logs(path: &Path) -> Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(path).map_err(|error| cannot_open(path, error))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    Ok(names.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "log")).collect())
 }
 
 /// Makes sure that `path` is a directory into which files can be written.
@@ -65,7 +112,7 @@ fn probe(file: &Path) -> io::Result<()> {
 
 /// RocksDB refuses families that it is not told of, but its message does not say what that means.
 fn refuse_unknown_families(path: &Path) -> Result<()> {
-    if !path.join("CURRENT").exists() {
+    if !path.join(CURRENT).exists() {
         return Ok(());
     }
     let stored = DB::list_cf(&Options::default(), path).map_err(|e| explain(path, e))?;
@@ -78,20 +125,20 @@ fn refuse_unknown_families(path: &Path) -> Result<()> {
     }
 }
 
-/// Compares the format record with what this release writes; a new database gets its record.
-fn check_format(path: &Path, db: &DB) -> Result<()> {
+/// Compares the format record with what this release writes. False if the database is new and has none.
+fn has_format(path: &Path, db: &DB) -> Result<bool> {
     let stored = db.get_pinned(FORMAT_KEY).map_err(|e| explain(path, e))?;
     let Some(stored) = stored else {
         if !is_empty(db) {
             return Err(cannot_open(path, "it holds a database that is not Respgate's"));
         }
-        return db.put_opt(FORMAT_KEY, FORMAT.to_be_bytes(), &tuning::durable_write()).map_err(|e| explain(path, e));
+        return Ok(false);
     };
     let Ok(bytes) = <[u8; 4]>::try_from(&*stored) else {
         return Err(Error::Corrupt(format!("{}: the format record has {} bytes", path.display(), stored.len())));
     };
     match u32::from_be_bytes(bytes) {
-        FORMAT => Ok(()),
+        FORMAT => Ok(true),
         newer => {
             let reason = format_args!("it was written in format {newer}, and this release knows format {FORMAT}");
             Err(cannot_open(path, reason))

@@ -6,8 +6,10 @@ use std::time::Duration;
 /// How a RocksDB store is kept. Plain data; [`Self::new`] gives the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RocksdbOptions {
-    /// The directory of the data. Created if it is missing; its parent must exist.
+    /// The directory of the data. With [`Access::Create`] it is created if it is missing; its parent must exist.
     pub path: PathBuf,
+    /// What the store is opened for. Default: [`Access::Create`].
+    pub access: Access,
     /// What a commit waits for. Default: [`SyncMode::Interval`].
     pub sync: SyncMode,
     /// The longest time for which acknowledged commits are in the operating system's hands only, with
@@ -36,6 +38,7 @@ impl RocksdbOptions {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
+            access: Access::Create,
             sync: SyncMode::Interval,
             sync_interval: Duration::from_secs(1),
             block_cache_bytes: 256 << 20,
@@ -45,6 +48,18 @@ impl RocksdbOptions {
             compression: Compression::Lz4Zstd,
         }
     }
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading and writing, as the only process that does; the store is created if there is none.
+    Create,
+    /// Reading and writing, as the only process that does, a store that is there.
+    Write,
+    /// Reading what is there now, beside the process that has it open, if there is one. Later commits are not seen, and
+    /// own ones fail.
+    Read,
 }
 
 /// What has happened to a commit when it is acknowledged, and so what it survives.

@@ -1,5 +1,6 @@
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use respgate_backend_api::{Direction, Error, KeyRange, KvBackend, WriteSet};
 use respgate_backend_conformance as conformance;
 use tempfile::TempDir;
 
-use crate::{Compression, RocksdbBackend, RocksdbOptions, SyncMode};
+use crate::{Access, Compression, RocksdbBackend, RocksdbOptions, SyncMode};
 
 /// Small buffers, so that tests meet flushes, files on disk and caches that do not hold everything.
 fn small(path: &Path) -> RocksdbOptions {
@@ -205,4 +206,80 @@ async fn a_snapshot_outlives_a_deleted_range() {
     let before = store.snapshot().await.unwrap();
     store.delete_range(KeyRange::prefix(&b"k#"[..])).await.unwrap();
     assert!(before.scan(&KeyRange::prefix(&b"k#"[..]), Direction::Forward, 10_000).await.unwrap() == pairs);
+}
+
+#[tokio::test]
+async fn a_reader_sees_the_moment_at_which_it_opened_and_cannot_write() {
+    let dir = TempDir::new().unwrap();
+    let writer = open(&small(dir.path()));
+    commit(&*writer, put([("m#a".into(), "1".into()), ("k#a".into(), "".into())])).await;
+    let reader = open(&RocksdbOptions { access: Access::Read, ..small(dir.path()) });
+    commit(&*writer, put([("m#a".into(), "2".into())])).await;
+    writer.close().await.unwrap();
+
+    let snapshot = reader.snapshot().await.unwrap();
+    let keys = ["m#a".into(), "m#b".into(), "k#a".into()];
+    assert_eq!(snapshot.multi_get(&keys).await.unwrap(), [Some("1".into()), None, Some("".into())]);
+    let range = KeyRange::prefix(&b"m#"[..]);
+    assert_eq!(snapshot.scan(&range, Direction::Backward, 9).await.unwrap(), [("m#a".into(), "1".into())]);
+    for guards in [vec![], vec!["m#a".into()]] {
+        let writes = WriteSet { guards, ..put([("m#b".into(), "1".into())]) };
+        assert!(matches!(reader.snapshot().await.unwrap().commit(writes).await, Err(Error::ReadOnly(_))));
+    }
+    assert!(matches!(reader.delete_range(range).await, Err(Error::ReadOnly(_))));
+    assert!(matches!(reader.health().await, Err(Error::ReadOnly(_))));
+    drop(snapshot);
+    reader.close().await.unwrap();
+    let again = open(&RocksdbOptions { access: Access::Write, ..small(dir.path()) });
+    assert_eq!(again.snapshot().await.unwrap().get(b"m#a").await.unwrap(), Some("2".into()));
+    assert_eq!(again.snapshot().await.unwrap().get(b"m#b").await.unwrap(), None);
+}
+
+/// Without care a reader misses what went from the logs into files while it opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_beside_a_writer_misses_nothing_that_came_before_what_it_sees() {
+    let dir = TempDir::new().unwrap();
+    // A buffer is full every few milliseconds.
+    let options = RocksdbOptions { write_buffer_bytes: 8 << 20, ..small(dir.path()) };
+    let writer = open(&options);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let (writer, is_over) = (Arc::clone(&writer), Arc::clone(&is_over));
+        async move {
+            let mut number = 0_u64;
+            while !is_over.load(Ordering::SeqCst) {
+                let pairs = (number..number + 10).map(|i| (Bytes::from(format!("s#{i:012}")), noise(i, 1_000)));
+                commit(&*writer, put(pairs)).await;
+                number += 10;
+            }
+        }
+    });
+    let mut seen = 0;
+    for _ in 0..30 {
+        let reader = open(&RocksdbOptions { access: Access::Read, ..options.clone() });
+        let range = KeyRange::prefix(&b"s#"[..]);
+        let found = reader.snapshot().await.unwrap().scan(&range, Direction::Forward, usize::MAX).await.unwrap();
+        assert!(found.len() >= seen);
+        seen = found.len();
+        for (number, (key, _)) in found.iter().enumerate() {
+            assert_eq!(key, &format!("s#{number:012}"));
+        }
+        reader.close().await.unwrap();
+    }
+    assert!(seen > 0);
+    is_over.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+}
+
+#[test]
+fn only_a_new_store_is_created() {
+    let dir = TempDir::new().unwrap();
+    for access in [Access::Write, Access::Read] {
+        let path = dir.path().join("missing");
+        assert!(matches!(
+            RocksdbBackend::open(&RocksdbOptions { access, ..small(&path) }),
+            Err(Error::CannotOpen(reason)) if reason.ends_with("there is no database in it")
+        ));
+        assert!(!path.exists());
+    }
 }

@@ -71,6 +71,16 @@ pub(crate) fn database(options: &RocksdbOptions) -> Options {
     database
 }
 
+/// The options of a database that is only read, while another process may be writing it.
+pub(crate) fn read_only(options: &RocksdbOptions) -> Options {
+    let mut database = database(options);
+    database.create_if_missing(false);
+    database.create_missing_column_families(false);
+    // All files are opened at once, so that they can be read although the other process deletes them.
+    database.set_max_open_files(-1);
+    database
+}
+
 /// The families of the database with their options. All share `cache`, and those that can hold dead records `reaping`.
 pub(crate) fn families(
     options: &RocksdbOptions,
