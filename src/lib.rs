@@ -23,6 +23,7 @@ pub mod config;
 pub mod embedded;
 pub mod encoding;
 pub mod keyspace;
+pub mod operator;
 pub mod resp;
 pub mod server;
 pub mod telemetry;

@@ -2,21 +2,20 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "before there is a log, this is where a program speaks")]
 
-use std::{error::Error, process::ExitCode, sync::Arc};
+use std::{error::Error, io, process::ExitCode, sync::Arc};
 
 use clap::Parser;
-#[cfg(feature = "rocksdb")]
-use respgate::embedded::Access;
 use respgate::{
     cli::{Action, Cli},
     config::{self, Backend, Settings},
+    operator::{self, Outcome, Position, Task},
     server::Server,
     telemetry,
 };
-use respgate_backend_api::KvBackend;
+use respgate_backend_api::{Access, KvBackend};
 use respgate_backend_memory::MemoryBackend;
 use tokio::{
-    runtime,
+    runtime::{self, Runtime},
     signal::unix::{Signal, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,6 +25,15 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The command line or the settings are wrong (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
+
+/// A check has found something, or there is nothing to show.
+const FOUND: u8 = 1;
+
+/// The store cannot be worked on.
+const TROUBLE: u8 = 2;
+
+/// A signal came before the end.
+const STOPPED: u8 = 130;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -49,6 +57,14 @@ fn main() -> ExitCode {
     if let Err(error) = telemetry::start(&settings.log) {
         return fail(USAGE, &format!("log.filter: {error}"));
     }
+    if let Action::Operate(task, from) = action {
+        return match operate(&settings, &task, from) {
+            Ok(Outcome::Done) => ExitCode::SUCCESS,
+            Ok(Outcome::Found) => ExitCode::from(FOUND),
+            Ok(Outcome::Stopped) => ExitCode::from(STOPPED),
+            Err(error) => fail(TROUBLE, &error),
+        };
+    }
     match serve(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(1, &error),
@@ -62,11 +78,10 @@ fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
 
 fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
     raise_descriptor_limit(settings.server.maxclients);
-    let runtime =
-        runtime::Builder::new_multi_thread().worker_threads(settings.worker_threads()).enable_all().build()?;
+    let runtime = start_runtime(&settings)?;
     let deadline = settings.server.shutdown_timeout.as_duration();
     let result = runtime.block_on(async {
-        let backend = open_backend(&settings)?;
+        let backend = open_backend(&settings, Access::Create)?;
         let server = Server::bind(settings, Arc::clone(&backend)).await?;
         for address in server.addresses() {
             tracing::info!("listening on {address}");
@@ -82,22 +97,43 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
     result
 }
 
-fn open_backend(settings: &Settings) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
-    Ok(match settings.store.backend {
-        #[cfg(feature = "rocksdb")]
-        Backend::Rocksdb => Arc::new(respgate::embedded::open(settings, Access::Create)?),
-        Backend::Memory => Arc::new(MemoryBackend::new()),
+fn operate(settings: &Settings, task: &Task, from: Option<Position>) -> Result<Outcome, Box<dyn Error>> {
+    // All files of a store that is only read are kept open. If there cannot be as many, opening it says so.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
+    start_runtime(settings)?.block_on(async {
+        let backend = open_backend(settings, if task.writes() { Access::Write } else { Access::Read })?;
+        let keyspace = operator::open(Arc::clone(&backend), settings).await?;
+        let stop = CancellationToken::new();
+        tokio::spawn(cancel_on_signal(stop.clone(), Signals::new()?));
+        let outcome = operator::run(task, from, &keyspace, &mut io::stdout(), stop).await;
+        backend.close().await?;
+        Ok(outcome?)
     })
 }
 
-/// The signals that end the gateway.
+fn start_runtime(settings: &Settings) -> io::Result<Runtime> {
+    runtime::Builder::new_multi_thread().worker_threads(settings.worker_threads()).enable_all().build()
+}
+
+fn open_backend(settings: &Settings, access: Access) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
+    Ok(match settings.store.backend {
+        #[cfg(feature = "rocksdb")]
+        Backend::Rocksdb => Arc::new(respgate::embedded::open(settings, access)?),
+        Backend::Memory if access == Access::Create => Arc::new(MemoryBackend::new()),
+        Backend::Memory => {
+            return Err("the memory backend keeps nothing to work on; choose another with --backend".into());
+        }
+    })
+}
+
+/// The signals that end the process.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    fn new() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 

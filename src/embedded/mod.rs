@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use respgate_backend_api::{Error, Result};
+use respgate_backend_api::{Access, Error, Result};
 use respgate_backend_rocksdb::{RocksdbBackend, RocksdbOptions, SyncMode};
 
 use crate::{
@@ -15,8 +15,6 @@ use crate::{
     keyspace::SystemClock,
 };
 use reaper::KeyspaceReaper;
-
-pub use respgate_backend_rocksdb::Access;
 
 /// Opens the store in the configured directory.
 pub fn open(settings: &Settings, access: Access) -> Result<RocksdbBackend> {

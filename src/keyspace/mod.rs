@@ -12,6 +12,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod garbage;
+mod inventory;
 mod landmarks;
 mod latches;
 mod lease;
@@ -41,6 +42,7 @@ use tally::Tally;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use databases::Databases;
 pub use error::{Error, Result};
+pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
 pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
 pub use lease::{Duty, Lease};

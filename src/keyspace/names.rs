@@ -41,7 +41,7 @@ impl Unit<'_> {
 
     /// The names and metadata records on the page that [`Unit::names`] gives, those of expired keys too; and where the
     /// next page begins.
-    pub(super) async fn metadata_page(
+    pub async fn metadata_page(
         &mut self,
         db: u8,
         position: Option<&[u8]>,

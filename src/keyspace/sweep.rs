@@ -141,7 +141,7 @@ impl Keyspace {
     }
 
     /// Deletes those of `keys` that have expired, in one unit. Returns how many that were.
-    async fn bury_expired(&self, keys: &[Key]) -> Result<usize> {
+    pub async fn bury_expired(&self, keys: &[Key]) -> Result<usize> {
         if keys.is_empty() {
             return Ok(0);
         }

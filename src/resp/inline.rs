@@ -18,6 +18,12 @@ pub(super) fn split(line: &[u8]) -> Option<Vec<Bytes>> {
     Some(words)
 }
 
+/// The bytes that one quoted word stands for; `None` if `text` is not one word.
+pub fn unquote(text: &[u8]) -> Option<Bytes> {
+    let [word] = <[Bytes; 1]>::try_from(split(text)?).ok()?;
+    Some(word)
+}
+
 /// What C's `isspace` takes for blank.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')

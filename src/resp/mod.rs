@@ -12,5 +12,6 @@ pub mod reply;
 pub mod request;
 pub mod writer;
 
+pub use inline::unquote;
 pub use reply::{Protocol, Reply};
 pub use request::{Limits, ProtocolError, Request, Scanner};

@@ -5,6 +5,7 @@
 //! written once, above this crate. Each method states its laws; `respgate-backend-conformance` holds one test a law,
 //! and every backend runs all of them.
 
+mod access;
 mod error;
 mod range;
 mod write_set;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use access::Access;
 pub use error::{Error, Result};
 pub use range::{Direction, KeyRange};
 pub use write_set::{Write, WriteSet};

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use parking_lot::{Mutex, RwLock};
-use respgate_backend_api::{Error, Result, Write};
+use respgate_backend_api::{Access, Error, Result, Write};
 use rocksdb::{Cache, ColumnFamily, DB, WriteBatch, WriteOptions};
 use self_cell::self_cell;
 use tokio::task;
@@ -12,7 +12,7 @@ use crate::error;
 use crate::family::{Families, Family};
 use crate::group::Group;
 use crate::open;
-use crate::options::{Access, RocksdbOptions, SyncMode};
+use crate::options::{RocksdbOptions, SyncMode};
 use crate::readers::Readers;
 use crate::reaper::{Reaper, Reaping};
 use crate::reclaim::Reclaim;

@@ -36,10 +36,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
-use respgate_backend_api::{Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
+use respgate_backend_api::{Access, Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
 
 use engine::{Engine, blocking};
-pub use options::{Access, Compression, RocksdbOptions, SyncMode};
+pub use options::{Compression, RocksdbOptions, SyncMode};
 use periodic::Periodic;
 pub use reaper::{Judge, Past, Reaper};
 use snapshot::RocksdbSnapshot;

@@ -8,12 +8,12 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use respgate_backend_api::{Error, Result};
+use respgate_backend_api::{Access, Error, Result};
 use rocksdb::{Cache, DB, IteratorMode, Options};
 
 use crate::error;
 use crate::family::Family;
-use crate::options::{Access, RocksdbOptions};
+use crate::options::RocksdbOptions;
 use crate::reaper::Reaping;
 use crate::tuning;
 

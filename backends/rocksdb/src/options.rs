@@ -3,6 +3,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use respgate_backend_api::Access;
+
 /// How a RocksDB store is kept. Plain data; [`Self::new`] gives the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RocksdbOptions {
@@ -48,18 +50,6 @@ impl RocksdbOptions {
             compression: Compression::Lz4Zstd,
         }
     }
-}
-
-/// What a store is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reading and writing, as the only process that does; the store is created if there is none.
-    Create,
-    /// Reading and writing, as the only process that does, a store that is there.
-    Write,
-    /// Reading what is there now, beside the process that has it open, if there is one. Later commits are not seen, and
-    /// own ones fail.
-    Read,
 }
 
 /// What has happened to a commit when it is acknowledged, and so what it survives.

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use respgate_backend_api::{Direction, Error, KeyRange, KvBackend, WriteSet};
+use respgate_backend_api::{Access, Direction, Error, KeyRange, KvBackend, WriteSet};
 use respgate_backend_conformance as conformance;
 use tempfile::TempDir;
 
-use crate::{Access, Compression, RocksdbBackend, RocksdbOptions, SyncMode};
+use crate::{Compression, RocksdbBackend, RocksdbOptions, SyncMode};
 
 /// Small buffers, so that tests meet flushes, files on disk and caches that do not hold everything.
 fn small(path: &Path) -> RocksdbOptions {
