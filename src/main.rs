@@ -147,9 +147,12 @@ impl Signals {
 
 /// The first signal lets everything in flight finish; a second one ends the process at once.
 async fn cancel_on_signal(shutdown: CancellationToken, mut signals: Signals) {
-    tracing::info!("{} received, shutting down", signals.next().await);
+    // Not within the macros: they evaluate nothing at levels that are not logged.
+    let first = signals.next().await;
+    tracing::info!("{first} received, shutting down");
     shutdown.cancel();
-    tracing::warn!("{} received again, ending at once", signals.next().await);
+    let second = signals.next().await;
+    tracing::warn!("{second} received again, ending at once");
     std::process::exit(1);
 }
 
