@@ -24,6 +24,7 @@ mod encode_version;
 mod expiry;
 mod large_replies;
 mod limits;
+mod operators;
 mod oracle;
 mod pipelines;
 mod process;
