@@ -12,7 +12,8 @@
 //! 8. `respgate-backend-api` is what a store must do; `backends/` holds the stores.
 //!
 //! Dependencies point downwards in this list only. Beside it stand [`background`], which works without being asked,
-//! [`cli`] and [`config`], the only readers of flags, files and environment, and [`telemetry`].
+//! [`operator`], which works on a store without serving, [`cli`] and [`config`], the only readers of flags, files and
+//! environment, and [`telemetry`].
 
 pub mod background;
 pub mod cli;

@@ -77,7 +77,7 @@ impl Unit<'_> {
             let (more, last) = self.metadata_in(&range, Direction::Forward, limit - records.len()).await?;
             records.extend(more);
             if let Some(last) = last {
-                return Ok((records, Some([&[AFTER_NAME], &*last].concat().into())));
+                return Ok((records, Some(position_after(&last, true))));
             }
         }
         let next = (end < SLOTS).then(|| [&[AT_SLOT], &end.to_be_bytes()[..]].concat().into());
@@ -162,6 +162,11 @@ impl Unit<'_> {
         }
         self.living(&range, direction, NEIGHBOURS).await
     }
+}
+
+/// The position after the key `name`.
+pub(super) fn position_after(name: &Bytes, is_partitioned: bool) -> Bytes {
+    if is_partitioned { [&[AFTER_NAME], &**name].concat().into() } else { name.clone() }
 }
 
 /// The slot that a position is in, and the name after which it goes on there.

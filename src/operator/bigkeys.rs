@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 use super::{
     Error, Outcome, Position, Result,
     job::Job,
-    words::{Extent, Named, count},
+    words::{Named, count},
 };
 use crate::{
     encoding::{Metadata, Type},
@@ -108,8 +108,11 @@ async fn size(job: &mut Job<'_>, unit: &mut Unit<'_>, key: &Key, metadata: &Meta
     let mut elements = None;
     let Some(kind) = metadata.garbage() else { return Ok((elements, bytes)) };
     for range in unit.collection(key, metadata)?.ranges(kind) {
-        let Extent { records, bytes: more, .. } = job.measure(&mut unit.pages(range).await?, u64::MAX).await?;
-        bytes += more;
+        let (mut pages, mut records) = (unit.pages(range).await?, 0);
+        while let Some(page) = job.next_page(&mut pages).await? {
+            records += page.len() as u64;
+            bytes += page.iter().map(|(record, value)| record.len() + value.len()).sum::<usize>() as u64;
+        }
         if metadata.kind() != Type::String {
             // The other range of a sorted set holds the same members.
             elements.get_or_insert(records);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Of one dead key no more records are counted than about so many.
-const COUNTED_MAX: u64 = 100_000;
+const COUNTED_MAX: u64 = 10_000;
 
 /// What is collected: why, and of which type.
 type Kind = (&'static str, &'static str);

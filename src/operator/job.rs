@@ -89,12 +89,14 @@ impl<'a> Job<'a> {
         Ok(page)
     }
 
-    /// How much there is in `pages`; it is not read to the end once `records_max` are counted.
+    /// How much there is in `pages`, which are not read to the end once `records_max` are counted. Short enough not to be
+    /// stopped.
     pub(super) async fn measure(&mut self, pages: &mut Pages, records_max: u64) -> Result<Extent> {
         let mut extent = Extent::default();
         while extent.records < records_max
-            && let Some(page) = self.next_page(pages).await?
+            && let Some(page) = pages.next().await?
         {
+            self.saw(page.len());
             extent.records += page.len() as u64;
             extent.bytes += page.iter().map(|(record, value)| record.len() + value.len()).sum::<usize>() as u64;
         }

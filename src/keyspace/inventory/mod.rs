@@ -5,7 +5,7 @@ mod groups;
 use bytes::Bytes;
 use respgate_backend_api::KeyRange;
 
-use super::{Result, Unit, Walk};
+use super::{Key, Keyspace, Result, Unit, Walk, names::position_after};
 use crate::encoding::{DecodeError, Metadata};
 
 pub use groups::{Group, GroupPage, GroupPosition};
@@ -42,6 +42,12 @@ pub struct KeyPage {
 }
 
 impl KeyWalk {
+    /// The same walk, going on after `key`.
+    pub fn after(&self, key: &Key, keyspace: &Keyspace) -> Self {
+        let after = position_after(&key.name, keyspace.capabilities().range_partitioned);
+        Self { db: key.db, after: Some(after), last_db: self.last_db }
+    }
+
     /// The next page, as `unit` sees it, and the walk that goes on after it; `None` after the last one.
     pub async fn next(&self, unit: &mut Unit<'_>) -> Result<Option<(KeyPage, Self)>> {
         let Self { db, ref after, last_db } = *self;

@@ -124,7 +124,7 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
                 for (record, member) in page {
                     let index = self.records.suffix(&record);
                     if index != index_of_member(&member) {
-                        self.note_fatal(format_args!("member {} is indexed as {}", Short(&member), Short(&index)));
+                        self.note_left_alone(format_args!("member {} is indexed as {}", Short(&member), Short(&index)));
                     }
                 }
                 self.ledger.settle(self.job).await?;
@@ -139,13 +139,13 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
     }
 
     /// Notes something that is left alone.
-    pub(super) fn note_fatal(&mut self, what: impl Display) {
-        self.ledger.note(Finding::fatal(self.line(what)));
+    pub(super) fn note_left_alone(&mut self, what: impl Display) {
+        self.ledger.note(Finding::left_alone(self.line(what)));
     }
 
     /// Notes an element whose key has an impossible end.
     pub(super) fn note_strange(&mut self, suffix: &[u8], what: &str) {
-        self.note_fatal(format_args!("an element has {} for a {what}", Short(suffix)));
+        self.note_left_alone(format_args!("an element has {} for a {what}", Short(suffix)));
     }
 
     pub(super) fn note_count(&mut self, count: u32, elements: u64) {

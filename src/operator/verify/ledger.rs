@@ -24,8 +24,8 @@ impl Finding {
         Self { what: what.to_string(), can_be_mended: true }
     }
 
-    /// One that nobody but an operator can judge: it is left alone.
-    pub(super) fn fatal(what: impl Display) -> Self {
+    /// One that only an operator can judge.
+    pub(super) fn left_alone(what: impl Display) -> Self {
         Self { what: what.to_string(), can_be_mended: false }
     }
 }
@@ -55,7 +55,7 @@ impl Ledger {
     /// Notes records whose keys cannot be read.
     pub(super) fn note_strange(&mut self, records: &[Bytes]) {
         for record in records {
-            self.note(Finding::fatal(format_args!("record {}: its key names no owner", Short(record))));
+            self.note(Finding::left_alone(format_args!("record {}: its key names no owner", Short(record))));
         }
     }
 

@@ -52,10 +52,11 @@ async fn check_keys(job: &mut Job<'_>, ledger: &mut Ledger, mut walk: KeyWalk) -
             let key = Key { db: page.db, name };
             match metadata {
                 Ok(metadata) => Checkup::new(job, ledger, &mut unit, &key, metadata)?.run().await?,
-                Err(error) => ledger.note(Finding::fatal(format_args!("{}: {error}", Named(&key)))),
+                Err(error) => ledger.note(Finding::left_alone(format_args!("{}: {error}", Named(&key)))),
             }
             ledger.settle(job).await?;
             ledger.keys += 1;
+            job.reach(Position::Keys(walk.after(&key, job.keyspace)));
         }
         walk = next;
         job.reach(Position::Keys(walk.clone()));
@@ -71,7 +72,7 @@ async fn check_garbage(job: &mut Job<'_>, ledger: &mut Ledger, mut from: GroupPo
         let records = page.groups.iter().map(|group| group.records.start.clone()).collect();
         for (group, value) in page.groups.iter().zip(unit.read_many(records).await?) {
             if let Some(Err(error)) = value.map(|value| Garbage::decode(&value)) {
-                ledger.note(Finding::fatal(format_args!("{}: {error}", job.name_owner(group))));
+                ledger.note(Finding::left_alone(format_args!("{}: {error}", job.name_owner(group))));
             }
         }
         ledger.note_strange(&page.strange);
@@ -118,7 +119,7 @@ async fn check_cursors(job: &mut Job<'_>, ledger: &mut Ledger) -> Result<()> {
     while let Some(page) = job.next_page(&mut pages).await? {
         for (record, value) in page {
             if let Err(error) = Cursor::decode(&value) {
-                ledger.note(Finding::fatal(format_args!("record {}: {error}", Short(&record))));
+                ledger.note(Finding::left_alone(format_args!("record {}: {error}", Short(&record))));
             }
         }
         ledger.settle(job).await?;

@@ -51,8 +51,8 @@ impl Checkup<'_, '_, '_> {
                     }
                     scored.push((member, score));
                 }
-                Ok(_) => self.note_fatal(format_args!("the score of member {} is no number", Short(&member))),
-                Err(error) => self.note_fatal(format_args!("member {}: {error}", Short(&member))),
+                Ok(_) => self.note_left_alone(format_args!("the score of member {} is no number", Short(&member))),
+                Err(error) => self.note_left_alone(format_args!("member {}: {error}", Short(&member))),
             }
         }
         let records: Vec<Bytes> = scored.iter().map(|(member, score)| self.records.score(*score, member)).collect();
