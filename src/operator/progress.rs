@@ -10,7 +10,7 @@ use super::Position;
 /// How often a line tells of the progress where there is no terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
-const BAR: &str = "{prefix} [{wide_bar}] {human_pos} of about {human_len} records, {per_sec}";
+const BAR: &str = "{prefix} [{wide_bar}] {human_pos} of about {human_len} records, {eta} left";
 
 /// How far a task is, on standard error: a bar on a terminal, a line now and then elsewhere.
 pub(super) struct Progress {
