@@ -255,7 +255,7 @@ async fn a_reader_beside_a_writer_misses_nothing_that_came_before_what_it_sees()
         }
     });
     let mut seen = 0;
-    for _ in 0..30 {
+    for _ in 0..10 {
         let reader = open(&RocksdbOptions { access: Access::Read, ..options.clone() });
         let range = KeyRange::prefix(&b"s#"[..]);
         let found = reader.snapshot().await.unwrap().scan(&range, Direction::Forward, usize::MAX).await.unwrap();
