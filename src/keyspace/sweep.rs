@@ -9,6 +9,9 @@ use crate::encoding::{Metadata, Owner};
 /// About how many keys or collections one step looks at.
 const PAGE: usize = 256;
 
+/// How many keys one unit deletes: it must not keep others waiting for its latches, nor for the thread that it runs on.
+const UNIT: usize = 32;
+
 /// Into how many ranges one step looks: many slots of a range-partitioned store may be empty.
 const RANGES_MAX: usize = 256;
 
@@ -129,7 +132,10 @@ impl Keyspace {
             }
         }
         swept.seen += page.len();
-        swept.found += self.bury_expired(&expired).await?;
+        for keys in expired.chunks(UNIT) {
+            swept.found += self.bury_expired(keys).await?;
+            tokio::task::yield_now().await;
+        }
         Ok(page.last().filter(|_| page.len() == limit).map(|(last, _)| range.after(last).start))
     }
 
