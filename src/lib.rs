@@ -8,8 +8,9 @@
 //! 4. [`command`] looks the command up, parses its arguments and words the reply;
 //! 5. [`types`] knows what a string, a hash or a list does, and nothing of RESP;
 //! 6. [`keyspace`] is the unit of work: snapshot, own writes, latches, commit, retry;
-//! 7. [`encoding`] maps keys and values to the bytes in the store (`FORMAT.md` beside it is the reference);
-//! 8. `respgate-backend-api` is what a store must do; `backends/` holds the stores.
+//! 7. [`sidecar`] is a Redis that keeps the order of some sorted sets;
+//! 8. [`encoding`] maps keys and values to the bytes in the store (`FORMAT.md` beside it is the reference);
+//! 9. `respgate-backend-api` is what a store must do; `backends/` holds the stores.
 //!
 //! Dependencies point downwards in this list only. Beside it stand [`background`], which works without being asked,
 //! [`operator`], which works on a store without serving, [`cli`] and [`config`], the only readers of flags, files and
@@ -27,6 +28,7 @@ pub mod keyspace;
 pub mod operator;
 pub mod resp;
 pub mod server;
+pub mod sidecar;
 pub mod telemetry;
 pub mod types;
 pub mod version;

@@ -32,6 +32,7 @@ pub async fn run(gateway: Arc<Gateway>) {
         () = sweep(&gateway, Duty::Expired) => {}
         () = sweep(&gateway, Duty::Orphans) => {}
         () = rest_tally(&gateway) => {}
+        () = sweep(&gateway, Duty::Orders), if gateway.keyspace.has_sidecar() => {}
     }
 }
 
@@ -124,6 +125,7 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
     let (wanted, counter) = match lease.duty {
         Duty::Expired => (settings.sweep_keys, &gateway.statistics.expired_swept),
         Duty::Orphans => (settings.sweep_collections, &gateway.statistics.orphans_found),
+        Duty::Orders => (settings.sweep_keys, &gateway.statistics.orders_mended),
     };
     let (mut seen, mut found) = (0, 0);
     loop {

@@ -129,6 +129,8 @@ impl From<keyspace::Error> for Error {
         match error {
             keyspace::Error::WrongType => Self::WRONG_TYPE,
             keyspace::Error::NoSuchDatabase => Self::DB_OUT_OF_RANGE,
+            // The command fails, and its neighbours go on.
+            keyspace::Error::Sidecar(cause) => Self::user(format!("ERR sidecar unavailable: {cause}")),
             keyspace::Error::Store(error) => Self::Store(error),
         }
     }
@@ -146,6 +148,7 @@ impl From<types::Error> for Error {
             types::Error::IndexOutOfRange => Self::INDEX_OUT_OF_RANGE,
             types::Error::NoSuchKey => Self::NO_SUCH_KEY,
             types::Error::NoSuchEncodeVersion => Self::text("ERR a key of this type has no such encode-version"),
+            types::Error::DigestTaken => Self::text("ERR another member of the sorted set has the same MD5"),
             types::Error::Keyspace(error) => error.into(),
         }
     }

@@ -140,9 +140,13 @@ async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]
 /// Runs a unit, again after each conflict, with randomised exponential backoff.
 async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
     let db = session.db;
+    /// A unit that only reads takes latches after so many conflicts, so that those who write let it through.
+    const LATCHED_FROM: u32 = 2;
+
     let mut conflicts = 0;
     loop {
-        match run_once(gateway, session, plan).await {
+        let writes = conflicts >= LATCHED_FROM || plan.steps.iter().any(Step::may_write);
+        match run_once(gateway, session, plan, writes).await {
             Err(Error::Store(backend::Error::Conflict)) if conflicts < gateway.settings().unit.conflict_retries_max => {
                 session.db = db;
                 gateway.statistics.unit_conflicts.add(1);
@@ -161,10 +165,9 @@ fn backoff(gateway: &Gateway, conflicts: u32) -> Duration {
     Duration::from_micros(gateway.keyspace.random().below(at_most_us))
 }
 
-/// Runs a unit. `None` if a watched key has changed, so that nothing was run.
-async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
+/// Runs a unit, which may write if `writes`. `None` if a watched key has changed, so that nothing was run.
+async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>, writes: bool) -> Result<Option<Replies>> {
     let Plan { steps, watched, .. } = plan;
-    let writes = steps.iter().any(Step::may_write);
     let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
     let unit = gateway.keyspace.begin(if writes { Intent::Write } else { Intent::Read }).await?;
     let mut context = Context { gateway, session, unit, may_stream: plan.may_stream, stream: None };

@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 use super::Statistics;
 use crate::{
     client::{Clients, Pause},
-    config::Settings,
+    config::{Settings, SidecarSettings},
     keyspace::{self, Encodings, Keyspace, Options, Random, SystemClock},
+    sidecar::{self, Sidecar},
 };
 
 /// What all connections share.
@@ -42,7 +43,9 @@ impl Gateway {
                 string_chunk_threshold: settings.encoding.string_chunk_threshold.as_usize(),
                 counted_hashes: settings.encoding.hash == 0,
                 counted_sets: settings.encoding.set == 0,
+                zsets_in_sidecar: settings.encoding.zset == 1,
             },
+            sidecar: open_sidecar(&settings.sidecar)?,
             cache_bytes: settings.store.record_cache.0,
             grace: settings.background.grace.as_duration(),
             clock: Arc::new(SystemClock),
@@ -78,4 +81,19 @@ impl Gateway {
     pub fn needs_password(&self) -> bool {
         !self.settings.read().server.requirepass.is_empty()
     }
+}
+
+/// Prepares the connection to the sidecar, if one is configured.
+pub fn open_sidecar(settings: &SidecarSettings) -> keyspace::Result<Option<Sidecar>> {
+    if settings.url.is_empty() {
+        return Ok(None);
+    }
+    let options = sidecar::Options {
+        url: settings.url.reveal().to_owned(),
+        connect_timeout: settings.connect_timeout.as_duration(),
+        timeout: settings.timeout.as_duration(),
+        cache_ttl: settings.cache_ttl.as_duration(),
+        member_cache_bytes: settings.member_cache.0,
+    };
+    Ok(Some(Sidecar::new(&options)?))
 }

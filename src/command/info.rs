@@ -245,9 +245,11 @@ async fn background(context: &Context<'_>) -> Result<Section> {
         .field("garbage_pending", keyspace.garbage_pending())
         .field("garbage_collected", statistics.garbage_collected.get())
         .field("expired_swept", statistics.expired_swept.get())
-        .field("orphans_found", statistics.orphans_found.get());
+        .field("orphans_found", statistics.orphans_found.get())
+        .field("orders_mended", statistics.orders_mended.get());
     let now_ms = i64::try_from(keyspace.clock().now_ms()).unwrap_or(i64::MAX);
-    for (name, duty) in [("expired_sweep", Duty::Expired), ("orphan_sweep", Duty::Orphans)] {
+    let duties = [("expired_sweep", Duty::Expired), ("orphan_sweep", Duty::Orphans), ("order_sweep", Duty::Orders)];
+    for (name, duty) in duties {
         let leases = keyspace.leases(duty).await?;
         section = section
             .field(&format!("{name}_position"), sweep_position(&leases))

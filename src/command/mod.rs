@@ -42,7 +42,7 @@ pub use args::Args;
 pub use context::Context;
 pub use error::{Error, Result};
 pub use execute::{Replies, Step, execute, execute_transaction};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, open_sidecar};
 pub use key_spec::{Access, Begin, Find, KeySpec};
 pub use session::{ReplyMode, Session, Transaction, Watched};
 pub use statistics::{CommandStatistics, Counter, Statistics};

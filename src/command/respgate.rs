@@ -16,13 +16,18 @@ async fn encode(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply> 
 const HELP: &[&str] = &[
     "ENCODE <key> <version>",
     "    Store a hash or a set in encode-version 0, which counts its elements, or 1,",
-    "    which does not and writes without reading.",
+    "    which does not and writes without reading; or a sorted set in encode-version",
+    "    0, which keeps its order in the store, or 1, which keeps it in the sidecar.",
 ];
 
 const SUBCOMMANDS: &[Command] = &[
     Command::new("encode", 4, Flags::WRITE.union(Flags::ALONE), |context, args| Box::pin(encode(context, args)))
         .keys(&[KeySpec::at(2, Access::RW.union(Access::UPDATE))])
-        .doc("7.0.0", "O(N) to count N elements, O(1) otherwise.", "Changes the encode-version of a hash or a set."),
+        .doc(
+            "7.0.0",
+            "O(N) to count N elements or to write a sorted set anew, O(1) otherwise.",
+            "Changes the encode-version of a hash, a set or a sorted set.",
+        ),
     Command::new("help", 2, Flags::LOADING.union(Flags::STALE), |_, _| Box::pin(async { Ok(help("RESPGATE", HELP)) }))
         .doc("7.0.0", "O(1)", "Returns helpful text about the different subcommands."),
 ];

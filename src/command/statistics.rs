@@ -36,6 +36,8 @@ pub struct Statistics {
     pub expired_swept: Counter,
     /// Collections whose elements were found to belong to no key.
     pub orphans_found: Counter,
+    /// Orders in the sidecar that differed from the store, or belonged to nothing there.
+    pub orders_mended: Counter,
     commands: Vec<CommandStatistics>,
     /// The most memory that the process was seen to hold.
     memory_peak: AtomicU64,
@@ -94,6 +96,7 @@ impl Statistics {
             garbage_collected: Counter::default(),
             expired_swept: Counter::default(),
             orphans_found: Counter::default(),
+            orders_mended: Counter::default(),
             memory_peak: AtomicU64::default(),
             errors: Mutex::default(),
             commands: Table::get().entries().iter().map(|_| CommandStatistics::default()).collect(),

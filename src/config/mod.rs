@@ -27,6 +27,8 @@ pub struct Settings {
     pub rocksdb: RocksdbSettings,
     /// How new keys are stored.
     pub encoding: EncodingSettings,
+    /// The Redis that keeps the order of sorted sets of encode-version 1.
+    pub sidecar: SidecarSettings,
     /// What is done without being asked.
     pub background: BackgroundSettings,
     /// Logging.
@@ -158,6 +160,24 @@ pub struct EncodingSettings {
     pub hash: u8,
     /// The encode-version of sets: 0 counts exactly, 1 writes without reading.
     pub set: u8,
+    /// The encode-version of sorted sets: 0 keeps their order in the store, 1 in the sidecar.
+    pub zset: u8,
+}
+
+/// The Redis that keeps the order of sorted sets of encode-version 1.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SidecarSettings {
+    /// Where it is: `redis://[user:password@]host:port/database` or `unix:///path`; empty for none.
+    pub url: Secret,
+    /// How long connecting may take.
+    pub connect_timeout: Span,
+    /// How long an answer may take.
+    pub timeout: Span,
+    /// How long the sidecar caches members that an index does not hold; 0 for not at all.
+    pub cache_ttl: Span,
+    /// Memory of this process for such members.
+    pub member_cache: Size,
 }
 
 /// What is done without being asked.
@@ -253,7 +273,19 @@ impl Default for RocksdbSettings {
 
 impl Default for EncodingSettings {
     fn default() -> Self {
-        Self { string_chunk_threshold: Size(64 << 10), hash: 0, set: 0 }
+        Self { string_chunk_threshold: Size(64 << 10), hash: 0, set: 0, zset: 0 }
+    }
+}
+
+impl Default for SidecarSettings {
+    fn default() -> Self {
+        Self {
+            url: Secret::default(),
+            connect_timeout: Span(Duration::from_secs(1)),
+            timeout: Span(Duration::from_secs(2)),
+            cache_ttl: Span(Duration::from_secs(60 * 60)),
+            member_cache: Size(32 << 20),
+        }
     }
 }
 
@@ -297,6 +329,8 @@ impl Settings {
             .map_err(|(key, _)| (key, "it must be at least 1ms".to_owned()))?;
         within("encoding.hash", u64::from(self.encoding.hash), 0, 1)?;
         within("encoding.set", u64::from(self.encoding.set), 0, 1)?;
+        within("encoding.zset", u64::from(self.encoding.zset), 0, 1)?;
+        self.sidecar.check(self.encoding.zset == 1).map_err(|cause| ("sidecar.url", cause.to_owned()))?;
         within("rocksdb.block_cache", self.rocksdb.block_cache.0, 1 << 20, 1 << 44)?;
         within("rocksdb.write_buffers", self.rocksdb.write_buffers.0, 1 << 20, 1 << 44)?;
         self.server.unix_socket_mode().map(drop).map_err(|cause| ("server.unix_socket_perm", cause))
@@ -307,6 +341,20 @@ impl Settings {
         match self.server.worker_threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1)),
             threads => threads,
+        }
+    }
+}
+
+impl SidecarSettings {
+    /// Checks the URL, which the error does not show: it may hold a password.
+    fn check(&self, is_needed: bool) -> Result<(), &'static str> {
+        match self.url.reveal() {
+            "" if is_needed => Err("encoding.zset = 1 needs a sidecar"),
+            "" => Ok(()),
+            url => match redis::parse_redis_url(url) {
+                Some(_) => Ok(()),
+                None => Err("it is not a URL such as \"redis://127.0.0.1:6380/0\" or \"unix:///path\""),
+            },
         }
     }
 }

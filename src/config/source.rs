@@ -209,6 +209,7 @@ mod tests {
             ("[server]\nunix_socket_perm = \"rwx\"\n", "server.unix_socket_perm: "),
             ("[rocksdb]\nsync = \"sometimes\"\n", "rocksdb.sync: "),
             ("[unit]\nreply_bytes_max = \"lots\"\n", "unit.reply_bytes_max: "),
+            ("[sidecar]\nurl = \"nonsense\"\n", "sidecar.url: it is not a URL"),
         ] {
             let file = file(text);
             let error = error(Some(file.path()), BTreeMap::new());
@@ -216,6 +217,19 @@ mod tests {
             assert!(error.ends_with(&format!("(in file {})", file.path().display())), "{error}");
         }
         assert!(error(None, environment("RESPGATE_SERVER__PORT", "x")).contains("RESPGATE_SERVER__PORT"));
+    }
+
+    #[test]
+    fn sorted_sets_in_a_sidecar_need_one() {
+        let zset = || environment("RESPGATE_ENCODING__ZSET", "1");
+        assert_eq!(error(None, zset()), "sidecar.url: encoding.zset = 1 needs a sidecar (in the defaults)");
+        for url in ["redis://127.0.0.1:6380/1", "redis://user:password@localhost", "unix:///tmp/redis.sock"] {
+            let mut environment = zset();
+            environment.insert("RESPGATE_SIDECAR__URL".to_owned(), url.to_owned());
+            assert_eq!(load_with(None, environment, Vec::new()).unwrap().sidecar.url.reveal(), url);
+        }
+        let told = error(None, environment("RESPGATE_SIDECAR__URL", "http://:secret@host"));
+        assert!(told.contains("RESPGATE_SIDECAR__URL") && !told.contains("secret"), "{told}");
     }
 
     #[test]

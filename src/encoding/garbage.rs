@@ -22,6 +22,11 @@ pub struct Garbage {
 const BYTES: usize = 3 + 8;
 
 impl Garbage {
+    /// True if something of it lies in the sidecar.
+    pub fn is_in_sidecar(self) -> bool {
+        self.kind == Type::Zset && self.encode_version == 1
+    }
+
     /// `u8` format (0), `u8` type, `u8` encode-version, `u64` elements.
     pub fn encode(self) -> Bytes {
         let [kind, encode_version] = [self.kind as u8, self.encode_version];

@@ -27,6 +27,9 @@ const DATABASE_TAGS: [Tag; 6] = [METADATA, ELEMENT, SCORE, MEMBER, GARBAGE, FORW
 /// The tags of records that carry the version of the key that they belong to, other than garbage.
 const ELEMENT_TAGS: [Tag; 3] = [ELEMENT, SCORE, MEMBER];
 
+/// What stands in place of an index in the key of a journal; indexes begin with 0 or 1.
+const JOURNAL: u8 = 2;
+
 const SLOT_PREFIX_BYTES: usize = 8;
 const TAG_BYTES: usize = 2;
 const DATABASE_BYTES: usize = 1;
@@ -61,7 +64,7 @@ pub struct Owner<'a> {
 #[derive(Clone, Debug)]
 pub struct KeyCodec {
     /// Its length in one byte, then its name.
-    namespace: Arc<[u8]>,
+    pub(super) namespace: Arc<[u8]>,
     slot_prefix: bool,
 }
 
@@ -84,9 +87,9 @@ impl KeyCodec {
         self.is_tagged(METADATA, record)
     }
 
-    /// True if `record` is an element of some collection, or a chunk of a string.
+    /// True if `record` is an element of some collection, whatever its tag, or a chunk of a string.
     pub fn is_element(&self, record: &[u8]) -> bool {
-        self.is_tagged(ELEMENT, record)
+        self.is_tagged(ELEMENT, record) || self.is_tagged(MEMBER, record)
     }
 
     /// True if `record` is a member of a sorted set of encode-version 1.
@@ -149,7 +152,14 @@ impl KeyCodec {
 
     /// All members of one version of a sorted set of encode-version 1.
     pub fn member_indexes(&self, db: u8, key: &[u8], version: u64) -> KeyRange {
-        KeyRange::prefix(self.versioned(MEMBER, db, key, version, &[]))
+        let start = self.versioned(MEMBER, db, key, version, &[]);
+        KeyRange::new(start, self.journal(db, key, version))
+    }
+
+    /// The [`Journal`](super::Journal) of a sorted set of encode-version 1: `P` `i#` ns key.len key version `2`, behind all
+    /// members.
+    pub fn journal(&self, db: u8, key: &[u8], version: u64) -> Bytes {
+        self.versioned(MEMBER, db, key, version, &[&[JOURNAL]]).into()
     }
 
     /// The note that one version of a key is dead: `P` `g#` ns key.len key version.

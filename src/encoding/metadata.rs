@@ -77,12 +77,12 @@ pub enum Body {
         /// How many members there are.
         count: Option<u32>,
     },
-    /// A sorted set; `count` is the number of members, `None` in encode-version 1, which keeps none.
+    /// A sorted set.
     Zset {
         /// How many members there are.
-        count: Option<u32>,
-        /// Between which places in the score index they are; encode-version 1 has no index here.
-        bounds: ZsetBounds,
+        count: u32,
+        /// Where the order of the members is kept.
+        order: ZsetOrder,
     },
     /// A list, whose elements lie at the positions from `head` up to but without `tail`.
     List {
@@ -93,6 +93,16 @@ pub enum Body {
         /// The position after the last element.
         tail: u64,
     },
+}
+
+/// Where the order of a sorted set's members is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ZsetOrder {
+    /// In the score index, between these bounds: encode-version 0.
+    Index(ZsetBounds),
+    /// In the sidecar, which must have it in this revision: encode-version 1. Every unit that changes members gives the
+    /// sorted set a new revision, which is above the one before and not 0.
+    Sidecar(u64),
 }
 
 /// The part of the score index of a sorted set that may hold anything. Members that are taken from an end leave deleted
@@ -182,10 +192,11 @@ impl Metadata {
 
     /// Which of the type's encodings the key has; it never changes under a living key.
     pub fn encode_version(&self) -> u8 {
-        match self.body {
+        match &self.body {
             Body::String(_) | Body::List { .. } => 0,
             Body::Chunks { .. } => 1,
-            Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => u8::from(count.is_none()),
+            Body::Hash { count } | Body::Set { count } => u8::from(count.is_none()),
+            Body::Zset { order, .. } => u8::from(matches!(order, ZsetOrder::Sidecar(_))),
         }
     }
 
@@ -212,8 +223,8 @@ impl Body {
         match *self {
             Self::String(_) => 0,
             Self::Chunks { bytes, chunk_bytes } => bytes.div_ceil(u64::from(chunk_bytes.max(1))),
-            Self::Hash { count } | Self::Set { count } | Self::Zset { count, .. } => count.map_or(0, u64::from),
-            Self::List { count, .. } => u64::from(count),
+            Self::Hash { count } | Self::Set { count } => count.map_or(0, u64::from),
+            Self::Zset { count, .. } | Self::List { count, .. } => u64::from(count),
         }
     }
 
@@ -222,7 +233,8 @@ impl Body {
             Self::String(value) => value.len(),
             Self::Chunks { .. } => 8 + 4,
             Self::Hash { count } | Self::Set { count } => count.map_or(0, |_| 4),
-            Self::Zset { bounds, .. } => 4 + 2 + bounds.low.len() + bounds.high.len(),
+            Self::Zset { order: ZsetOrder::Index(bounds), .. } => 4 + 2 + bounds.low.len() + bounds.high.len(),
+            Self::Zset { order: ZsetOrder::Sidecar(_), .. } => 4 + 8,
             Self::List { .. } => 4 + 8 + 8,
         }
     }
@@ -239,14 +251,17 @@ impl Body {
                     record.put_u32(*count);
                 }
             }
-            Self::Zset { count: None, .. } => {}
-            Self::Zset { count: Some(count), bounds } => {
+            Self::Zset { count, order } => {
                 record.put_u32(*count);
-                if *bounds != ZsetBounds::default() {
-                    for bound in [&bounds.low, &bounds.high] {
-                        record.put_u8(bound.len() as u8);
-                        record.put_slice(bound);
+                match order {
+                    ZsetOrder::Index(bounds) if *bounds == ZsetBounds::default() => {}
+                    ZsetOrder::Index(bounds) => {
+                        for bound in [&bounds.low, &bounds.high] {
+                            record.put_u8(bound.len() as u8);
+                            record.put_slice(bound);
+                        }
                     }
+                    ZsetOrder::Sidecar(revision) => record.put_u64(*revision),
                 }
             }
             Self::List { count, head, tail } => {
@@ -263,8 +278,8 @@ impl Body {
             (Type::String, 1) => take_chunks(&mut extra)?,
             (Type::Hash, 0 | 1) => take_count(encode_version, &mut extra).map(|count| Self::Hash { count }),
             (Type::Set, 0 | 1) => take_count(encode_version, &mut extra).map(|count| Self::Set { count }),
-            (Type::Zset, 0) => take_zset(&mut extra),
-            (Type::Zset, 1) => Some(Self::Zset { count: None, bounds: ZsetBounds::default() }),
+            (Type::Zset, 0) => take_zset(&mut extra)?,
+            (Type::Zset, 1) => take_sidecar_zset(&mut extra),
             (Type::List, 0) => take_list(&mut extra),
             (kind, encode_version) => return Err(DecodeError::UnknownEncodeVersion { kind, encode_version }),
         };
@@ -294,14 +309,22 @@ fn take_chunks(extra: &mut Bytes) -> Result<Option<Body>, DecodeError> {
     Ok(Some(Body::Chunks { bytes, chunk_bytes }))
 }
 
-fn take_zset(extra: &mut Bytes) -> Option<Body> {
-    let count = Some(extra.try_get_u32().ok()?);
+fn take_zset(extra: &mut Bytes) -> Result<Option<Body>, DecodeError> {
+    let Ok(count) = extra.try_get_u32() else { return Ok(None) };
     let mut bounds = ZsetBounds::default();
     if extra.has_remaining() {
-        bounds.low = take_bound(extra)?;
-        bounds.high = take_bound(extra)?;
+        let (Some(low), Some(high)) = (take_bound(extra), take_bound(extra)) else { return Ok(None) };
+        if low.is_empty() && high.is_empty() {
+            return Err(DecodeError::Impossible { record: RECORD, field: "pair of bounds" });
+        }
+        bounds = ZsetBounds { low, high };
     }
-    Some(Body::Zset { count, bounds })
+    Ok(Some(Body::Zset { count, order: ZsetOrder::Index(bounds) }))
+}
+
+fn take_sidecar_zset(extra: &mut Bytes) -> Option<Body> {
+    let count = extra.try_get_u32().ok()?;
+    Some(Body::Zset { count, order: ZsetOrder::Sidecar(extra.try_get_u64().ok()?) })
 }
 
 fn take_bound(extra: &mut Bytes) -> Option<Bytes> {

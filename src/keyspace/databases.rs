@@ -73,6 +73,7 @@ impl Keyspace {
                 }
             }
             self.tally.forget(physical).await;
+            self.forget_database(physical).await?;
             let _latches = self.latches.acquire(Scope::Everything).await;
             let mut unit = self.begin(Intent::Write).await?;
             unit.change_databases(|map| {

@@ -2,7 +2,7 @@ use std::result;
 
 use respgate_backend_api as backend;
 
-use crate::encoding;
+use crate::{encoding, sidecar};
 
 /// The result of a call to the keyspace.
 pub type Result<T> = result::Result<T, Error>;
@@ -18,9 +18,19 @@ pub enum Error {
     #[error("DB index is out of range")]
     NoSuchDatabase,
 
+    /// The sidecar is away, or refuses. Whatever needs no order of a sorted set goes on; try later.
+    #[error("sidecar unavailable: {0}")]
+    Sidecar(String),
+
     /// The store failed; its error says what to do.
     #[error(transparent)]
     Store(#[from] backend::Error),
+}
+
+impl From<sidecar::Unavailable> for Error {
+    fn from(sidecar::Unavailable(cause): sidecar::Unavailable) -> Self {
+        Self::Sidecar(cause)
+    }
 }
 
 impl From<encoding::DecodeError> for Error {

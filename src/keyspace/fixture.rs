@@ -5,6 +5,7 @@ use respgate_backend_api::{Capabilities, Direction, KeyRange, KvBackend};
 use respgate_backend_memory::MemoryBackend;
 
 use super::{Encodings, Key, Keyspace, ManualClock, Options, Random};
+use crate::sidecar::Sidecar;
 
 /// When the clock of a [`keyspace`] starts, in milliseconds since the Unix epoch.
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
@@ -19,15 +20,21 @@ pub(crate) async fn keyspace(encodings: Encodings) -> (Keyspace, Arc<ManualClock
 
 /// A keyspace over this store, and the clock that it goes by.
 pub(crate) async fn keyspace_over(backend: Arc<dyn KvBackend>, encodings: Encodings) -> (Keyspace, Arc<ManualClock>) {
-    keyspace_with(backend, encodings, 0).await
+    keyspace_with(backend, encodings, 0, None).await
 }
 
 /// A keyspace over this store that makes other random choices than others.
 pub(crate) async fn keyspace_with_random(backend: Arc<dyn KvBackend>, seed: u64) -> (Keyspace, Arc<ManualClock>) {
-    keyspace_with(backend, Encodings::default(), seed).await
+    keyspace_with(backend, Encodings::default(), seed, None).await
 }
 
-async fn keyspace_with(backend: Arc<dyn KvBackend>, encodings: Encodings, seed: u64) -> (Keyspace, Arc<ManualClock>) {
+/// A keyspace over this store and this sidecar that makes its own random choices, and the clock that it goes by.
+pub(crate) async fn keyspace_with(
+    backend: Arc<dyn KvBackend>,
+    encodings: Encodings,
+    seed: u64,
+    sidecar: Option<Sidecar>,
+) -> (Keyspace, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::at_ms(START_MS));
     let options = Options {
         namespace: "test".to_owned(),
@@ -35,6 +42,7 @@ async fn keyspace_with(backend: Arc<dyn KvBackend>, encodings: Encodings, seed: 
         encodings,
         cache_bytes: 1 << 20,
         grace: GRACE,
+        sidecar,
         clock: Arc::<ManualClock>::clone(&clock),
         random: Random::seeded(seed),
     };

@@ -5,12 +5,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use respgate_backend_api::Direction;
 use tokio::sync::Notify;
 
 use super::{Intent, Keyspace, Result, place::Place};
-use crate::encoding::Garbage;
+use crate::{encoding::Garbage, sidecar::Names};
 
 /// How many dead keys one unit collects.
 const PAGE: usize = 256;
@@ -97,19 +98,40 @@ impl Keyspace {
         let mut unit = self.begin(Intent::Write).await?;
         let page = unit.scan(&place.garbage(&self.codec), Direction::Forward, PAGE).await?;
         let (keys, mut elements) = (page.len(), 0);
+        let mut in_sidecar = Vec::new();
         for (record, value) in page {
             if let Some(dead) = self.codec.decode_garbage_key(&record) {
                 let garbage = Garbage::decode(&value)?;
                 for range in self.codec.garbage_ranges(dead.db, dead.key, dead.version, garbage) {
                     self.backend.delete_range(range).await?;
                 }
+                if garbage.is_in_sidecar() && self.sidecar.is_some() {
+                    in_sidecar.push((record, garbage.elements));
+                    continue;
+                }
                 elements += garbage.elements;
             }
             unit.delete_record(record);
         }
+        // A sidecar that is away must not keep the rest from being collected.
+        let deleted = self.delete_orders(in_sidecar.iter().map(|(record, _)| record)).await;
+        if deleted.is_ok() {
+            for (record, dead) in in_sidecar {
+                elements += dead;
+                unit.delete_record(record);
+            }
+        }
         unit.commit().await?;
         self.litter.collected(elements);
-        Ok(keys)
+        deleted.map(|()| keys)
+    }
+
+    /// Deletes from the sidecar the orders that garbage records tell of.
+    async fn delete_orders(&self, garbage: impl Iterator<Item = &Bytes>) -> Result<()> {
+        let Some(sidecar) = &self.sidecar else { return Ok(()) };
+        let dead = garbage.filter_map(|record| self.codec.decode_garbage_key(record));
+        let names = dead.map(|dead| Names::new(&self.codec, dead.db, dead.key, dead.version));
+        Ok(sidecar.delete(&names.collect::<Vec<_>>()).await?)
     }
 }
 

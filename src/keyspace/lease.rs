@@ -18,6 +18,8 @@ pub enum Duty {
     Expired = 1,
     /// Finding elements that belong to no key, and garbage that nobody collects.
     Orphans = 2,
+    /// Comparing the orders in the sidecar with the store.
+    Orders = 3,
 }
 
 /// The right to do one share of a duty, for some time.

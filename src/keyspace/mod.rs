@@ -18,10 +18,12 @@ mod latches;
 mod lease;
 mod metadata;
 mod names;
+mod order;
 mod orphans;
 mod overlay;
 mod place;
 mod random;
+mod reconcile;
 mod sweep;
 mod tally;
 mod unit;
@@ -33,7 +35,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use respgate_backend_api::{Capabilities, KvBackend};
 
-use crate::encoding::{KeyCodec, KeyVersions};
+use crate::{
+    encoding::{KeyCodec, KeyVersions},
+    sidecar::Sidecar,
+};
 
 use cache::RecordCache;
 use garbage::Litter;
@@ -47,7 +52,9 @@ pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
 pub use lease::{Duty, Lease};
 pub use names::NamePage;
+pub use order::Order;
 pub use random::Random;
+pub use reconcile::Reconciled;
 pub use sweep::Swept;
 pub use tally::Census;
 pub use unit::{Collection, Unit};
@@ -81,11 +88,13 @@ pub struct Encodings {
     pub counted_hashes: bool,
     /// True for sets that count their members (encode-version 0), false for those that do not (1).
     pub counted_sets: bool,
+    /// True for sorted sets whose order is in the sidecar (encode-version 1), false for those that keep it in the store (0).
+    pub zsets_in_sidecar: bool,
 }
 
 impl Default for Encodings {
     fn default() -> Self {
-        Self { string_chunk_threshold: 64 * 1024, counted_hashes: true, counted_sets: true }
+        Self { string_chunk_threshold: 64 * 1024, counted_hashes: true, counted_sets: true, zsets_in_sidecar: false }
     }
 }
 
@@ -101,6 +110,8 @@ pub struct Options {
     pub cache_bytes: u64,
     /// For how long elements that belong to no key are left alone after they were created.
     pub grace: Duration,
+    /// What keeps the order of sorted sets of encode-version 1.
+    pub sidecar: Option<Sidecar>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where chance comes from.
@@ -127,6 +138,8 @@ pub struct Keyspace {
     identity: u64,
     /// For how long elements without a key are left alone.
     grace_ms: i64,
+    /// Without one, sorted sets of encode-version 1 are out of reach.
+    sidecar: Option<Sidecar>,
     landmarks: LandmarkCache,
 }
 
@@ -154,6 +167,7 @@ impl Keyspace {
             tally: Tally::default(),
             identity,
             grace_ms: i64::try_from(options.grace.as_millis()).unwrap_or(i64::MAX),
+            sidecar: options.sidecar,
             landmarks: LandmarkCache::new(),
         })
     }

@@ -29,6 +29,11 @@ impl Overlay {
         self.writes.get(record).or_else(|| self.read_ahead.get(record))
     }
 
+    /// The value of `record` if it is among the writes.
+    pub(super) fn written(&self, record: &[u8]) -> Option<Bytes> {
+        self.writes.get(record).cloned().flatten()
+    }
+
     /// Keeps what the snapshot says about `record`.
     pub(super) fn remember(&mut self, record: Bytes, value: Value) {
         self.read_ahead.insert(record, value);
@@ -59,6 +64,13 @@ impl Overlay {
                 None => self.writes.remove(&record),
             };
         }
+    }
+
+    /// The own writes within `range`.
+    pub(super) fn own(&self, range: &KeyRange) -> impl Iterator<Item = (&Bytes, &Value)> {
+        // A range of a map must not end before it begins.
+        let end = range.end.clone().max(range.start.clone());
+        self.writes.range::<Bytes, _>((Bound::Included(range.start.clone()), Bound::Excluded(end)))
     }
 
     /// At least the bytes that a commit would carry.

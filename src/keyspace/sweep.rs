@@ -1,4 +1,5 @@
-//! The walks over all that is stored, a step at a time: keys that have expired unseen, and elements without a key.
+//! The walks over all that is stored, a step at a time: keys that have expired unseen, elements without a key, and orders in
+//! the sidecar that differ from the store.
 
 use bytes::{BufMut, Bytes};
 use respgate_backend_api::{Direction, KeyRange};
@@ -7,7 +8,7 @@ use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, lease::Next
 use crate::encoding::{Metadata, Owner};
 
 /// About how many keys or collections one step looks at.
-const PAGE: usize = 256;
+pub(super) const PAGE: usize = 256;
 
 /// How many keys one unit deletes: it must not keep others waiting for its latches, nor for the thread that it runs on.
 const UNIT: usize = 32;
@@ -20,7 +21,7 @@ const RANGES_MAX: usize = 256;
 pub struct Swept {
     /// Keys or collections looked at.
     pub seen: usize,
-    /// Those that were expired, or orphans.
+    /// Those that were expired, or orphans, or different.
     pub found: usize,
     /// True if the step came to the end of the share.
     pub is_round_over: bool,
@@ -78,6 +79,7 @@ impl Keyspace {
             let from = match lease.duty {
                 Duty::Expired => self.sweep_expired(&mut unit, range, &mut swept).await?,
                 Duty::Orphans => self.sweep_orphans(&mut unit, place, range, &mut swept).await?,
+                Duty::Orders => self.sweep_orders(&mut unit, range, &mut swept).await?,
             };
             if let Some(from) = from {
                 next = Position { place, range: number, from }.encode();
@@ -92,6 +94,9 @@ impl Keyspace {
         drop(ranges);
         drop(unit);
         swept.is_round_over = next.is_empty();
+        if lease.duty == Duty::Orders && lease.share == 0 && swept.is_round_over {
+            swept.found += self.delete_orphaned_orders().await?;
+        }
         lease.state.position = next;
         swept.is_ours = self.keep_lease(lease, Next::Work).await?;
         Ok(swept)
@@ -106,7 +111,7 @@ impl Keyspace {
         let duty = lease.duty;
         let ranges = self.places_of_share(lease.share).into_iter().flat_map(move |place| {
             let ranges = match duty {
-                Duty::Expired => vec![place.metadata(&self.codec)],
+                Duty::Expired | Duty::Orders => vec![place.metadata(&self.codec)],
                 Duty::Orphans => place.elements(&self.codec),
             };
             (0..).zip(ranges).map(move |(number, range)| (place, number, range))
@@ -140,7 +145,7 @@ impl Keyspace {
     }
 
     /// The key that a metadata record belongs to; `None` if clients can no longer select its database.
-    fn key_of(&self, unit: &Unit<'_>, record: &Bytes) -> Option<Key> {
+    pub(super) fn key_of(&self, unit: &Unit<'_>, record: &Bytes) -> Option<Key> {
         let (physical, name) = self.codec.decode_metadata_key(record)?;
         let db = unit.databases.mapped().iter().position(|&mapped| mapped == physical)?;
         Some(Key { db: u8::try_from(db).ok()?, name: record.slice_ref(name) })

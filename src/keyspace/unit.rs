@@ -1,10 +1,10 @@
-use std::{mem, ops::Bound, sync::Arc};
+use std::{collections::BTreeMap, mem, ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
-use super::{Intent, Key, Keyspace, Result, cache::Change, overlay::Overlay, place::Place};
-use crate::encoding::{DatabaseMap, Garbage, KeyCodec, Metadata};
+use super::{Intent, Key, Keyspace, Order, Result, cache::Change, overlay::Overlay, place::Place};
+use crate::encoding::{Body, DatabaseMap, Garbage, KeyCodec, Metadata, ZsetOrder};
 
 /// A unit of work: commands that read one snapshot, see their own writes, and commit all together or not at all.
 ///
@@ -28,6 +28,8 @@ pub struct Unit<'k> {
     litter_before: usize,
     /// Keys that the unit buried because they had expired.
     pub(super) expired: usize,
+    /// The orders in the sidecar that the unit has met, by key-version.
+    pub(super) orders: BTreeMap<u64, Order>,
     /// Keys written by commands that have ended well, and by the running one from `touched_before` on.
     pub(super) touched: Vec<Key>,
     touched_before: usize,
@@ -55,6 +57,7 @@ impl<'k> Unit<'k> {
             litter: Vec::new(),
             litter_before: 0,
             expired: 0,
+            orders: BTreeMap::new(),
             touched: Vec::new(),
             touched_before: 0,
             guards: Vec::new(),
@@ -119,6 +122,7 @@ impl<'k> Unit<'k> {
             db: self.physical(key.db)?,
             owner: metadata.origin.as_ref().unwrap_or(&key.name).clone(),
             version: metadata.version,
+            is_indexed: matches!(metadata.body, Body::Zset { order: ZsetOrder::Sidecar(_), .. }),
         })
     }
 
@@ -198,6 +202,11 @@ impl<'k> Unit<'k> {
         Ok(self.overlay.scan(&*snapshot, range, direction, limit).await?)
     }
 
+    /// The value of a record if the unit itself has written it.
+    pub fn written(&self, record: &[u8]) -> Option<Bytes> {
+        self.overlay.written(record)
+    }
+
     /// Writes a record other than metadata.
     pub fn put_record(&mut self, record: Bytes, value: impl Into<Bytes>) {
         self.overlay.write(record, Some(value.into()));
@@ -223,6 +232,7 @@ impl<'k> Unit<'k> {
             self.keyspace.watches.mark_changed(&self.touched);
             return Ok(());
         }
+        let order_updates = self.journal_orders();
         let snapshot = self.snapshot().await?;
         let guards = mem::take(&mut self.guards);
         let (writes, read_before) = self.overlay.into_writes();
@@ -257,6 +267,7 @@ impl<'k> Unit<'k> {
             self.keyspace.litter.add(place, elements);
         }
         self.keyspace.watches.mark_changed(&self.touched);
+        self.keyspace.update_orders(&order_updates).await;
         Ok(())
     }
 
@@ -296,16 +307,24 @@ pub struct Collection<'k> {
     db: u8,
     owner: Bytes,
     version: u64,
+    /// True if the elements are the members of a sorted set of encode-version 1, which have a tag of their own.
+    is_indexed: bool,
 }
 
 impl Collection<'_> {
     /// The record of the element with this suffix.
     pub fn element(&self, suffix: &[u8]) -> Bytes {
+        if self.is_indexed {
+            return self.codec.member_index(self.db, &self.owner, self.version, suffix);
+        }
         self.codec.element(self.db, &self.owner, self.version, suffix)
     }
 
     /// The records of all elements.
     pub fn elements(&self) -> KeyRange {
+        if self.is_indexed {
+            return self.codec.member_indexes(self.db, &self.owner, self.version);
+        }
         self.codec.elements(self.db, &self.owner, self.version)
     }
 
@@ -340,8 +359,11 @@ impl Collection<'_> {
         (member, score)
     }
 
-    /// The ranges of all records that a collection of this kind consists of, beside its metadata.
+    /// The ranges of all records that hold the value of a collection of this kind, beside its metadata.
     pub fn ranges(&self, kind: Garbage) -> Vec<KeyRange> {
+        if self.is_indexed {
+            return vec![self.elements()];
+        }
         self.codec.garbage_ranges(self.db, &self.owner, self.version, kind)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     words::{Hex, Moment, Named, Short},
 };
 use crate::{
-    encoding::{Body, KeyVersions, Metadata, ZsetBounds, decode_member_score},
+    encoding::{Body, KeyVersions, Metadata, ZsetBounds, ZsetOrder, decode_member, decode_member_score},
     keyspace::{Collection, Intent, Key, Unit},
 };
 
@@ -73,11 +73,15 @@ fn say_metadata(job: &mut Job<'_>, metadata: &Metadata, now_ms: i64) -> Result<(
             job.say(format_args!("  string   {bytes} bytes, in chunks of {chunk_bytes}"))
         }
         Body::List { count, head, tail } => job.say(format_args!("  count    {count}, from {head} to {tail}")),
-        Body::Zset { count: Some(count), bounds } if *bounds != ZsetBounds::default() => {
+        Body::Zset { count, order: ZsetOrder::Sidecar(revision) } => {
+            job.say(format_args!("  count    {count}, in order in the sidecar at revision {revision}"))
+        }
+        Body::Zset { count, order: ZsetOrder::Index(bounds) } if *bounds != ZsetBounds::default() => {
             let (low, high) = (Beginning(&bounds.low), Beginning(&bounds.high));
             job.say(format_args!("  count    {count}, in the index from {low} to {high}"))
         }
-        Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => match count {
+        Body::Zset { count, .. } => job.say(format_args!("  count    {count}")),
+        Body::Hash { count } | Body::Set { count } => match count {
             Some(count) => job.say(format_args!("  count    {count}")),
             None => job.say("  count    not kept"),
         },
@@ -133,7 +137,10 @@ fn describe(elements: &Collection<'_>, metadata: &Metadata, record: &Bytes, valu
             let (member, score) = elements.scored(record);
             format!("index: {score}, {}", Short(&member))
         }
-        Body::Zset { count: None, .. } => format!("index {} of member {}", Short(&suffix), Short(value)),
+        Body::Zset { order: ZsetOrder::Sidecar(_), .. } => match decode_member(value) {
+            Ok((member, score)) => format!("index {} of member {}: {score}", Short(&suffix), Short(&member)),
+            Err(error) => format!("index {}: {error}", Short(&suffix)),
+        },
         Body::Zset { .. } => match decode_member_score(value) {
             Ok(score) => format!("member {}: {score}", Short(&suffix)),
             Err(error) => format!("member {}: {error}", Short(&suffix)),

@@ -30,6 +30,7 @@ use respgate_backend_api::KvBackend;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    command::open_sidecar,
     config::Settings,
     keyspace::{self, Encodings, Keyspace, Options, Random, SystemClock},
 };
@@ -131,6 +132,7 @@ pub async fn open(backend: Arc<dyn KvBackend>, settings: &Settings) -> Result<Ke
         databases: settings.server.databases,
         encodings: Encodings::default(),
         cache_bytes: 0,
+        sidecar: open_sidecar(&settings.sidecar)?,
         grace: Duration::ZERO,
         clock: Arc::new(SystemClock),
         random: Random::from_entropy(),

@@ -44,6 +44,10 @@ pub enum Error {
     #[error("no such encode-version")]
     NoSuchEncodeVersion,
 
+    /// A member of a sorted set in the sidecar is stood for by its MD5, and another one has the same.
+    #[error("digest taken")]
+    DigestTaken,
+
     /// The key is of another type, or the store failed.
     #[error(transparent)]
     Keyspace(#[from] keyspace::Error),

@@ -24,6 +24,8 @@ pub(super) async fn run_for<T>(future: impl Future<Output = T>, polls: usize) ->
         if let Poll::Ready(value) = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
             return Outcome::Done(value);
         }
+        // What it waits for may need others to go on.
+        yield_now().await;
     }
     Outcome::GivenUp
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use respgate_backend_api::{Capabilities, KvBackend};
+use respgate_backend_api::{Capabilities, Direction, KvBackend};
 use respgate_backend_memory::MemoryBackend;
 
 use crate::{
@@ -18,7 +18,11 @@ use crate::{
         Clock, Duty, Encodings, Intent, Key, Keyspace, ManualClock, Options, Random, Scope, Unit,
         fixture::{GRACE, START_MS},
     },
-    types::{Result, key},
+    sidecar::fixture::Redis,
+    types::{
+        Result, key,
+        zset::{self, Range, Span},
+    },
 };
 use crash::{Outcome, Yielding, run_for};
 use script::Step;
@@ -41,6 +45,8 @@ impl Model {
 /// A gateway's keyspace that can crash, and what it should hold.
 struct World {
     backend: Arc<dyn KvBackend>,
+    /// What keeps the order of sorted sets, if that is not the store.
+    redis: Option<Redis>,
     keyspace: Keyspace,
     encodings: Encodings,
     clock: Arc<ManualClock>,
@@ -54,14 +60,15 @@ impl World {
             Arc::new(Yielding::over(MemoryBackend::new().with_capabilities(capabilities)));
         let clock = Arc::new(ManualClock::at_ms(START_MS));
         let random = SmallRng::seed_from_u64(seed);
-        let keyspace = open(&backend, encodings, &clock, seed).await;
-        Self { backend, keyspace, encodings, clock, random, model: Model::default() }
+        let redis = encodings.zsets_in_sidecar.then(Redis::start);
+        let keyspace = open(&backend, redis.as_ref(), encodings, &clock, seed).await;
+        Self { backend, redis, keyspace, encodings, clock, random, model: Model::default() }
     }
 
     /// The process dies and another one starts.
     async fn restart(&mut self) {
         let seed = self.random.random();
-        self.keyspace = open(&self.backend, self.encodings, &self.clock, seed).await;
+        self.keyspace = open(&self.backend, self.redis.as_ref(), self.encodings, &self.clock, seed).await;
         self.keyspace.survey_garbage().await.unwrap();
     }
 
@@ -117,7 +124,7 @@ impl World {
     }
 
     async fn background_step(&self) {
-        for duty in [Duty::Expired, Duty::Orphans] {
+        for duty in [Duty::Expired, Duty::Orphans, Duty::Orders] {
             for share in 0..self.keyspace.shares() {
                 if let Some(mut lease) = self.keyspace.take_lease(duty, share, Duration::ZERO).await.unwrap() {
                     self.keyspace.sweep(&mut lease).await.unwrap();
@@ -151,8 +158,24 @@ impl World {
         contents
     }
 
+    /// Every sorted set has its members in their order.
+    async fn check_orders(&self) {
+        let all = Range { span: Span::Ranks(0, -1), direction: Direction::Forward, offset: 0, limit: usize::MAX };
+        for ((db, name), (value, _)) in &self.model.0 {
+            if let Value::Zset(members) = value {
+                let mut members = members.clone();
+                members.sort_by(zset::order);
+                // As a unit that writes, which never has to be run again.
+                let mut unit = self.keyspace.begin(Intent::Write).await.unwrap();
+                let key = Key { db: *db, name: name.clone() };
+                assert_eq!(zset::range(&mut unit, &key, &all).await.unwrap(), members);
+            }
+        }
+    }
+
     async fn check(&self) {
         assert_eq!(self.contents().await, self.model);
+        self.check_orders().await;
         for db in 0..DATABASES {
             let mut unit = self.keyspace.begin(Intent::Read).await.unwrap();
             let expected = self.model.0.keys().filter(|(of, _)| *of == db).count() as u64;
@@ -166,7 +189,7 @@ impl World {
         let now_ms = self.now_ms();
         self.model.forget_expired(now_ms);
         for _ in 0..2 {
-            for duty in [Duty::Expired, Duty::Orphans] {
+            for duty in [Duty::Expired, Duty::Orphans, Duty::Orders] {
                 for share in 0..self.keyspace.shares() {
                     let mut lease = self.keyspace.take_lease(duty, share, Duration::ZERO).await.unwrap().unwrap();
                     // The first round may have begun in the middle.
@@ -183,12 +206,19 @@ impl World {
     }
 }
 
-async fn open(backend: &Arc<dyn KvBackend>, encodings: Encodings, clock: &Arc<ManualClock>, seed: u64) -> Keyspace {
+async fn open(
+    backend: &Arc<dyn KvBackend>,
+    redis: Option<&Redis>,
+    encodings: Encodings,
+    clock: &Arc<ManualClock>,
+    seed: u64,
+) -> Keyspace {
     let options = Options {
         namespace: "model".to_owned(),
         databases: DATABASES,
         encodings,
         cache_bytes: 1 << 20,
+        sidecar: redis.map(Redis::sidecar),
         grace: GRACE,
         clock: Arc::<ManualClock>::clone(clock),
         random: Random::seeded(seed),
@@ -230,6 +260,14 @@ async fn nothing_but_living_keys_stays() {
 async fn nothing_but_living_keys_stays_on_a_store_of_many_ranges() {
     let by_slot = Capabilities { range_partitioned: true, ..MemoryBackend::CAPABILITIES };
     live_and_let_die(0, by_slot, encodings()).await;
+}
+
+#[tokio::test]
+async fn nothing_but_living_keys_stays_in_a_sidecar() {
+    for seed in 0..8 {
+        let encodings = Encodings { zsets_in_sidecar: true, ..encodings() };
+        live_and_let_die(seed, MemoryBackend::CAPABILITIES, encodings).await;
+    }
 }
 
 fn encodings() -> Encodings {

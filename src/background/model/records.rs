@@ -4,14 +4,17 @@ use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange};
 
 use super::World;
-use crate::encoding::{Body, Metadata, encode_member_score, rdb::Value};
+use crate::{
+    encoding::{Body, Metadata, ZsetOrder, encode_member, encode_member_score, index_of_member, rdb::Value},
+    keyspace::Reconciled,
+};
 
 /// Compares what the store holds with the records that living keys consist of, byte for byte. The metadata says which
 /// version and which origin a key has, and where a list lies.
 pub(super) async fn check(world: &World) {
     let codec = world.keyspace.codec();
     let databases = world.keyspace.databases().current();
-    let mut stored = stored(world).await;
+    let (mut stored, mut in_sidecar) = (stored(world).await, 0);
     for ((db, name), (value, expires_at_ms)) in &world.model.0 {
         let physical = databases.physical(*db).unwrap();
         let metadata = stored.remove(&codec.metadata(physical, name)).unwrap();
@@ -44,8 +47,18 @@ pub(super) async fn check(world: &World) {
                     assert_eq!(take(&position.to_be_bytes()).as_ref(), Some(element));
                 }
             }
+            (Value::Zset(members), Body::Zset { count, order: ZsetOrder::Sidecar(_) }) => {
+                assert_eq!(*count, members.len() as u32);
+                for (member, score) in members {
+                    let record = codec.member_index(physical, owner, metadata.version, &index_of_member(member));
+                    assert_eq!(stored.remove(&record), Some(encode_member(*score, member)));
+                }
+                // There is none as long as the sorted set is as it was created.
+                stored.remove(&codec.journal(physical, owner, metadata.version));
+                in_sidecar += 1;
+            }
             (Value::Zset(members), Body::Zset { count, .. }) => {
-                assert_eq!(*count, Some(members.len() as u32));
+                assert_eq!(*count, members.len() as u32);
                 for (member, score) in members {
                     assert_eq!(take(member).as_deref(), Some(&encode_member_score(*score)[..]));
                 }
@@ -58,6 +71,10 @@ pub(super) async fn check(world: &World) {
         }
     }
     assert_eq!(stored, BTreeMap::new(), "records that belong to no key");
+    if let Some(redis) = &world.redis {
+        assert_eq!(world.keyspace.reconcile().await.unwrap(), Reconciled::default());
+        assert_eq!(redis.keys(false).len(), 2 * in_sidecar, "an order and a revision for each sorted set");
+    }
 }
 
 /// Every record of the store but for leases and the map of databases.

@@ -1,6 +1,7 @@
 use proptest::{prelude::*, sample::select};
 
 use super::*;
+use crate::encoding::index_of_member;
 
 const VERSION: u64 = 0x0102_0304_0506_0708;
 
@@ -27,6 +28,10 @@ fn golden_keys() {
     assert_eq!(
         codec.member_index(3, b"foo", VERSION, b"\x00member"),
         &b"i#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08\x00member"[..]
+    );
+    assert_eq!(
+        codec.journal(3, b"foo", VERSION),
+        &b"i#\x02ns\x03\x00\x00\x00\x03foo\x01\x02\x03\x04\x05\x06\x07\x08\x02"[..]
     );
     assert_eq!(
         codec.garbage(3, b"foo", VERSION),
@@ -155,7 +160,7 @@ impl Place {
             codec.metadata(db, key),
             codec.element(db, key, version, suffix),
             codec.score(db, key, version, score, suffix),
-            codec.member_index(db, key, version, suffix),
+            codec.member_index(db, key, version, &index_of_member(suffix)),
             codec.garbage(db, key, version),
             codec.forwarding(db, key, version),
         ]
@@ -244,7 +249,7 @@ proptest! {
         prop_assert_eq!(codec.decode_metadata_key(&metadata), Some((*db, &key[..])));
         prop_assert_eq!(codec.decode_garbage_key(&garbage), Some(Owner { db: *db, key, version: *version }));
         prop_assert_eq!(codec.suffix(key, &element), Some(Bytes::from(suffix.clone())));
-        prop_assert_eq!(codec.suffix(key, &member), Some(Bytes::from(suffix.clone())));
+        prop_assert_eq!(codec.suffix(key, &member), Some(index_of_member(&suffix)));
         prop_assert_eq!(codec.elements(*db, key, *version).start.len(), codec.suffix_at(key));
         let (found, found_member) = codec.score_and_member(key, &scored).unwrap();
             prop_assert_eq!(found, score);

@@ -32,20 +32,24 @@ fn golden_bytes_of_each_type_and_encode_version() {
         ),
         (Body::Hash { count: None }, b"\x01\x02\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff"),
         (
-            Body::Zset { count: Some(1), bounds: ZsetBounds::default() },
+            Body::Zset { count: 1, order: ZsetOrder::Index(ZsetBounds::default()) },
             b"\x00\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x01",
         ),
         (
             Body::Zset {
-                count: Some(1),
-                bounds: ZsetBounds { low: Bytes::from_static(b"\x80\0\0\0\0\0\0\0a"), high: Bytes::new() },
+                count: 1,
+                order: ZsetOrder::Index(ZsetBounds {
+                    low: Bytes::from_static(b"\x80\0\0\0\0\0\0\0a"),
+                    high: Bytes::new(),
+                }),
             },
             b"\x00\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x01\
               \x09\x80\0\0\0\0\0\0\0a\x00",
         ),
         (
-            Body::Zset { count: None, bounds: ZsetBounds::default() },
-            b"\x01\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff",
+            Body::Zset { count: 2, order: ZsetOrder::Sidecar(VERSION + 1) },
+            b"\x01\x03\x01\x02\x03\x04\x05\x06\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x02\
+              \x01\x02\x03\x04\x05\x06\x07\x09",
         ),
         (
             Body::List { count: 2, head: LIST_START - 1, tail: LIST_START + 1 },
@@ -119,6 +123,9 @@ fn records_that_cannot_be_read_say_what_was_found() {
     assert_eq!(with(0, 2, b"\0\0\0"), "metadata record of 21 bytes is too short");
     assert_eq!(with(0, 2, b"\0\0\0\0\0"), "metadata record has 1 bytes too many");
     assert_eq!(with(1, 5, b"\0"), "metadata record has 1 bytes too many");
+    assert_eq!(with(0, 3, &[0; 6]), "metadata record has an impossible pair of bounds");
+    assert_eq!(with(1, 3, &[0; 11]), "metadata record of 29 bytes is too short");
+    assert_eq!(with(1, 3, &[0; 13]), "metadata record has 1 bytes too many");
     assert_eq!(with(0, 4, &[0; 19]), "metadata record of 37 bytes is too short");
     assert_eq!(with(1, 1, &[0; 11]), "metadata record of 29 bytes is too short");
     assert_eq!(with(1, 1, &[0; 12]), "metadata record has an impossible chunk size");
@@ -143,11 +150,11 @@ fn all_but_plain_strings_leave_garbage() {
     let chunks = garbage(Body::Chunks { bytes: 1, chunk_bytes: 1 });
     assert_eq!(chunks, Garbage { kind: Type::String, encode_version: 1, elements: 1 });
     assert_eq!(
-        garbage(Body::Zset { count: None, bounds: ZsetBounds::default() }),
-        Garbage { kind: Type::Zset, encode_version: 1, elements: 0 }
+        garbage(Body::Zset { count: 1, order: ZsetOrder::Sidecar(1) }),
+        Garbage { kind: Type::Zset, encode_version: 1, elements: 1 }
     );
     assert_eq!(
-        garbage(Body::Zset { count: Some(1), bounds: ZsetBounds::default() }),
+        garbage(Body::Zset { count: 1, order: ZsetOrder::Index(ZsetBounds::default()) }),
         Garbage { kind: Type::Zset, encode_version: 0, elements: 1 }
     );
 }
@@ -162,10 +169,11 @@ fn bodies() -> impl Strategy<Value = Body> {
         (any::<u64>(), 1..=u32::MAX).prop_map(|(bytes, chunk_bytes)| Body::Chunks { bytes, chunk_bytes }),
         any::<Option<u32>>().prop_map(|count| Body::Hash { count }),
         any::<Option<u32>>().prop_map(|count| Body::Set { count }),
-        any::<(Option<u32>, [u8; 9], [u8; 8])>().prop_map(|(count, low, high)| {
+        any::<(u32, [u8; 9], [u8; 8])>().prop_map(|(count, low, high)| {
             let bounds = ZsetBounds { low: Bytes::copy_from_slice(&low), high: Bytes::copy_from_slice(&high) };
-            Body::Zset { count, bounds: if count.is_some() { bounds } else { ZsetBounds::default() } }
+            Body::Zset { count, order: ZsetOrder::Index(bounds) }
         }),
+        any::<(u32, u64)>().prop_map(|(count, revision)| Body::Zset { count, order: ZsetOrder::Sidecar(revision) }),
         any::<(u32, u64, u64)>().prop_map(|(count, head, tail)| Body::List { count, head, tail }),
     ]
 }

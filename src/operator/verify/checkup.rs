@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Finding, Ledger};
 use crate::{
-    encoding::{Body, Metadata, index_of_member},
+    encoding::{Body, Metadata, ZsetOrder, decode_member, index_of_member},
     keyspace::{Collection, Key, Unit},
     operator::{
         Result,
@@ -44,8 +44,8 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
                 let elements = self.count_elements().await?;
                 self.check_count(count, elements)
             }
-            Body::Zset { count: Some(count), bounds } => self.check_zset(count, &bounds).await,
-            Body::Zset { count: None, .. } => self.check_members().await,
+            Body::Zset { count, order: ZsetOrder::Index(bounds) } => self.check_zset(count, &bounds).await,
+            Body::Zset { count, order: ZsetOrder::Sidecar(_) } => self.check_members(count).await,
             Body::List { count, head, tail } => self.check_list(count, head, tail).await,
         }
     }
@@ -80,9 +80,11 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
             return Ok(());
         }
         self.note_count(count.unwrap_or_default(), elements);
-        let right = u32::try_from(elements).ok();
-        if let Body::Hash { count } | Body::Set { count } = &mut self.metadata.body {
-            *count = right;
+        let right = u32::try_from(elements).unwrap_or(u32::MAX);
+        match &mut self.metadata.body {
+            Body::Hash { count } | Body::Set { count } => *count = Some(right),
+            Body::Zset { count, .. } => *count = right,
+            Body::String(_) | Body::Chunks { .. } | Body::List { .. } => {}
         }
         self.save_metadata()
     }
@@ -112,8 +114,8 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
         Ok(())
     }
 
-    /// The members of a sorted set of encode-version 1. Their order lies elsewhere.
-    async fn check_members(&mut self) -> Result<()> {
+    /// The members of a sorted set of encode-version 1. Their order lies elsewhere, and gateways make it again if need be.
+    async fn check_members(&mut self, count: u32) -> Result<()> {
         let kind = self.metadata.garbage();
         let ranges = kind.map(|kind| self.records.ranges(kind)).unwrap_or_default();
         let mut members = 0;
@@ -121,8 +123,12 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
             let mut pages = self.unit.pages(range).await?;
             while let Some(page) = self.job.next_page(&mut pages).await? {
                 members += page.len() as u64;
-                for (record, member) in page {
+                for (record, value) in page {
                     let index = self.records.suffix(&record);
+                    let Ok((member, _)) = decode_member(&value) else {
+                        self.note_strange(&value, "member");
+                        continue;
+                    };
                     if index != index_of_member(&member) {
                         self.note_left_alone(format_args!("member {} is indexed as {}", Short(&member), Short(&index)));
                     }
@@ -130,7 +136,7 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
                 self.ledger.settle(self.job).await?;
             }
         }
-        self.check_count(None, members)
+        self.check_count(Some(count), members)
     }
 
     /// Notes something that a change can mend.

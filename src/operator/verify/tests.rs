@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use crate::{
-    encoding::{Body, Metadata, ZsetBounds, encode_member_score},
+    encoding::{Body, Metadata, ZsetBounds, ZsetOrder, encode_member_score},
     keyspace::{
         Collection, Intent, Keyspace, Unit,
         fixture::{key, records},
@@ -63,7 +63,7 @@ const DAMAGE: &[(&str, Change, &[&str])] = &[
         "zset",
         |unit, _, metadata| {
             let low = [&[0xff; 8][..], b"a"].concat().into();
-            let body = Body::Zset { count: Some(3), bounds: ZsetBounds { low, high: Bytes::new() } };
+            let body = Body::Zset { count: 3, order: ZsetOrder::Index(ZsetBounds { low, high: Bytes::new() }) };
             unit.save(&key("zset"), &Metadata { body, ..metadata }).unwrap();
         },
         &[

@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use super::Checkup;
 use crate::{
-    encoding::{Body, ZsetBounds, decode_member_score, encode_score},
+    encoding::{Body, ZsetBounds, ZsetOrder, decode_member_score, encode_score},
     operator::{Result, words::Short},
 };
 
@@ -30,7 +30,8 @@ impl Checkup<'_, '_, '_> {
         }
         if !is_counted || has_outsiders {
             let bounds = if has_outsiders { ZsetBounds::default() } else { bounds.clone() };
-            self.metadata.body = Body::Zset { count: Some(u32::try_from(members).unwrap_or(u32::MAX)), bounds };
+            let count = u32::try_from(members).unwrap_or(u32::MAX);
+            self.metadata.body = Body::Zset { count, order: ZsetOrder::Index(bounds) };
             self.save_metadata()?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use respgate_backend_api::{Direction, KeyRange};
 use super::Result;
 use crate::{
     encoding::{Body, Metadata, Type},
-    keyspace::{Collection, Key, Unit},
+    keyspace::{Collection, Key, Order, Unit},
 };
 
 pub use sample::Sample;
@@ -58,6 +58,11 @@ impl<'k> Open<'k> {
         &self.elements
     }
 
+    /// Its order in the sidecar, if it is a sorted set that has one there.
+    pub(super) fn order(&self, unit: &mut Unit<'_>) -> Result<Option<Order>> {
+        Ok(unit.order(&self.key, &self.metadata)?)
+    }
+
     /// The version of the key.
     fn version(&self) -> u64 {
         self.metadata.version
@@ -87,7 +92,8 @@ impl<'k> Open<'k> {
     /// How many elements there are, if the encoding counts them.
     pub(super) fn counted(&self) -> Option<u32> {
         match self.metadata.body {
-            Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => count,
+            Body::Hash { count } | Body::Set { count } => count,
+            Body::Zset { count, .. } => Some(count),
             Body::String(_) | Body::Chunks { .. } | Body::List { .. } => None,
         }
     }
@@ -118,7 +124,10 @@ impl<'k> Open<'k> {
             None if removed == 0 => false,
             None => unit.scan(&self.elements.elements(), Direction::Forward, 1).await?.is_empty(),
         };
-        if is_empty {
+        if is_empty && self.order(unit)?.is_some() {
+            // The sidecar must forget it, too.
+            unit.remove(&self.key, &self.metadata)?;
+        } else if is_empty {
             unit.forget(&self.key, &self.metadata)?;
         } else if self.is_new || self.is_changed || (self.counted().is_some() && added != removed) {
             unit.save(&self.key, &self.metadata)?;
@@ -148,8 +157,10 @@ impl<'k> Open<'k> {
     }
 
     fn set_count(&mut self, new: u32) {
-        if let Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } = &mut self.metadata.body {
-            *count = count.map(|_| new);
+        match &mut self.metadata.body {
+            Body::Hash { count } | Body::Set { count } => *count = count.map(|_| new),
+            Body::Zset { count, .. } => *count = new,
+            Body::String(_) | Body::Chunks { .. } | Body::List { .. } => {}
         }
     }
 }

@@ -2,7 +2,7 @@ use respgate_backend_api::{Direction, KeyRange};
 
 use super::{IfExists, make_room};
 use crate::{
-    encoding::Metadata,
+    encoding::{Body, Metadata, ZsetOrder},
     keyspace::{Key, Unit},
     types::Result,
 };
@@ -38,7 +38,10 @@ pub async fn move_to(unit: &mut Unit<'_>, from: &Key, db: u8) -> Result<bool> {
 
 /// Writes the value of `from` under a version of its own to `to`, where there is nothing.
 async fn copy_value(unit: &mut Unit<'_>, from: &Key, metadata: &Metadata, to: &Key) -> Result<()> {
-    let copied = Metadata { version: unit.new_version(), origin: None, ..metadata.clone() };
+    let mut copied = Metadata { version: unit.new_version(), origin: None, ..metadata.clone() };
+    if let Body::Zset { order: ZsetOrder::Sidecar(revision), .. } = &mut copied.body {
+        *revision = unit.create_order(to, copied.version)?;
+    }
     if let Some(kind) = metadata.garbage() {
         let source = unit.collection(from, metadata)?.ranges(kind);
         let target = unit.collection(to, &copied)?.ranges(kind);

@@ -2,8 +2,8 @@ use bytes::Bytes;
 use respgate_backend_api::Direction;
 
 use crate::{
-    encoding::{Body, LIST_START, Metadata, Type, decode_member_score, rdb::Value},
-    keyspace::{self, Key, Unit},
+    encoding::{Body, LIST_START, Metadata, Type, rdb::Value},
+    keyspace::{Key, Unit},
     types::{Result, hash, set, string, zset},
 };
 
@@ -16,16 +16,13 @@ pub async fn value(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Value>> {
     if metadata.kind() == Type::String {
         return Ok(Some(Value::String(string::value(unit, key, &metadata).await?)));
     }
+    if metadata.kind() == Type::Zset {
+        return Ok(Some(Value::Zset(zset::all(unit, key).await?)));
+    }
     let elements = elements(unit, key, &metadata).await?;
     Ok(Some(match metadata.kind() {
         Type::Hash => Value::Hash(elements),
         Type::Set => Value::Set(elements.into_iter().map(|(member, _)| member).collect()),
-        Type::Zset => {
-            let scored = elements
-                .into_iter()
-                .map(|(member, value)| Ok((member, decode_member_score(&value).map_err(keyspace::Error::from)?)));
-            Value::Zset(scored.collect::<Result<_>>()?)
-        }
         _ => Value::List(elements.into_iter().map(|(_, element)| element).collect()),
     }))
 }

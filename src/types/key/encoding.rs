@@ -5,7 +5,7 @@ use crate::{
     encoding::{Body, Metadata, Type},
     keyspace::{Key, Unit},
     resp::integer::parse_integer,
-    types::Result,
+    types::{Result, zset},
 };
 
 /// The longest string that Redis keeps together with its header.
@@ -29,13 +29,17 @@ pub async fn encoding(unit: &mut Unit<'_>, key: &Key) -> Result<Option<&'static 
         Body::String(value) => return Ok(Some(string_encoding(value))),
         Body::Chunks { .. } => return Ok(Some("raw")),
         Body::List { count, .. } => Some(*count),
-        Body::Hash { count } | Body::Set { count } | Body::Zset { count, .. } => *count,
+        Body::Hash { count } | Body::Set { count } => *count,
+        Body::Zset { count, .. } => Some(*count),
     };
     let packed_max = packed_count_max(metadata.kind());
     if count.is_some_and(|count| count as usize > packed_max) {
         return Ok(Some(collection_encoding(metadata.kind(), None)));
     }
-    let elements = Elements::read(unit, key, &metadata, packed_max).await?;
+    let elements = match metadata.kind() {
+        Type::Zset => Elements::of_zset(unit, key, packed_max).await?,
+        _ => Elements::read(unit, key, &metadata, packed_max).await?,
+    };
     Ok(Some(collection_encoding(metadata.kind(), elements)))
 }
 
@@ -69,6 +73,13 @@ impl Elements {
             value_bytes: records.iter().map(|(_, value)| value.len()).sum(),
             all_integers: records.iter().all(|(record, _)| parse_integer(&suffix(record)).is_some()),
         }))
+    }
+
+    async fn of_zset(unit: &mut Unit<'_>, key: &Key, count_max: usize) -> Result<Option<Self>> {
+        let (members, _) = zset::page(unit, key, None, count_max + 1).await?;
+        let longest_bytes = members.iter().map(|(member, _)| member.len()).max().unwrap_or(0);
+        let elements = Self { count: members.len(), longest_bytes, value_bytes: 0, all_integers: false };
+        Ok((members.len() <= count_max).then_some(elements))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use super::{Scored, decode, order};
+use super::{Scored, index::Zset, order};
 use crate::{
     encoding::Type,
     keyspace::{Error, Key, Unit},
@@ -111,47 +111,71 @@ async fn sources<'k>(unit: &mut Unit<'k>, inputs: &[Input]) -> Result<Vec<Option
     for input in inputs {
         sources.push(Source::find(unit, input).await?);
     }
-    sources.sort_by_key(|source| source.as_ref().map_or(0, |source| source.members.counted().unwrap_or(u32::MAX)));
+    sources.sort_by_key(|source| source.as_ref().map_or(0, Source::size));
     Ok(sources)
 }
 
 struct Source<'k> {
-    members: Open<'k>,
-    is_set: bool,
+    members: Members<'k>,
     weight: f64,
+}
+
+enum Members<'k> {
+    Set(Open<'k>),
+    Zset(Zset<'k>),
 }
 
 impl<'k> Source<'k> {
     async fn find(unit: &mut Unit<'k>, input: &Input) -> Result<Option<Self>> {
         let Some(metadata) = unit.load(&input.key).await? else { return Ok(None) };
-        let kind = metadata.kind();
-        if !matches!(kind, Type::Set | Type::Zset) {
-            return Err(Error::WrongType.into());
+        let members = match metadata.kind() {
+            Type::Set => Open::find(unit, &input.key, Type::Set).await?.map(Members::Set),
+            Type::Zset => Zset::find(unit, &input.key).await?.map(Members::Zset),
+            _ => return Err(Error::WrongType.into()),
+        };
+        Ok(members.map(|members| Self { members, weight: input.weight }))
+    }
+
+    /// How many members there are; very many if nobody has counted them.
+    fn size(&self) -> u64 {
+        match &self.members {
+            Members::Set(set) => u64::from(set.counted().unwrap_or(u32::MAX)),
+            Members::Zset(zset) => zset.count(),
         }
-        let members = Open::find(unit, &input.key, kind).await?;
-        Ok(members.map(|members| Self { members, is_set: kind == Type::Set, weight: input.weight }))
     }
 
     /// Every member with its weighted score.
     async fn all(&self, unit: &mut Unit<'_>) -> Result<Vec<Scored>> {
-        let (elements, _) = self.members.page(unit, None, usize::MAX).await?;
-        elements.into_iter().map(|(member, value)| Ok((member, self.score(&value)?))).collect()
+        let mut members = match &self.members {
+            Members::Set(set) => {
+                let (elements, _) = set.page(unit, None, usize::MAX).await?;
+                elements.into_iter().map(|(member, _)| (member, SET_SCORE)).collect()
+            }
+            Members::Zset(zset) => zset.all(unit).await?,
+        };
+        members.iter_mut().for_each(|(_, score)| *score = self.weighted(*score));
+        Ok(members)
     }
 
     /// The weighted scores that `members` have here.
     async fn scores(&self, unit: &mut Unit<'_>, members: &[Scored]) -> Result<Vec<Option<f64>>> {
         let mut scores = Vec::with_capacity(members.len());
         for some in members.chunks(PROBES) {
-            let records = some.iter().map(|(member, _)| self.members.elements().element(member)).collect();
-            for value in unit.read_many(records).await? {
-                scores.push(value.map(|value| self.score(&value)).transpose()?);
+            let some = some.iter().map(|(member, _)| member);
+            match &self.members {
+                Members::Set(set) => {
+                    let records = some.map(|member| set.elements().element(member)).collect();
+                    let values = unit.read_many(records).await?;
+                    scores.extend(values.into_iter().map(|value| value.map(|_| SET_SCORE)));
+                }
+                Members::Zset(zset) => scores.extend(zset.scores(unit, &some.cloned().collect::<Vec<_>>()).await?),
             }
         }
-        Ok(scores)
+        Ok(scores.into_iter().map(|score| score.map(|score| self.weighted(score))).collect())
     }
 
-    fn score(&self, value: &[u8]) -> Result<f64> {
-        Ok(number(self.weight * if self.is_set { SET_SCORE } else { decode(value)? }))
+    fn weighted(&self, score: f64) -> f64 {
+        number(self.weight * score)
     }
 }
 

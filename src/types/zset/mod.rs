@@ -1,28 +1,30 @@
-//! Sorted sets: an element for each member, whose value is the score, and an index of members in the order of scores.
+//! Sorted sets: a record for each member, which tells the score, and an order of members by scores, either in the store or
+//! in the sidecar.
 
 mod algebra;
 mod change;
+mod index;
 mod range;
+mod sidecar;
+mod stored;
 
-use std::{cmp::Ordering, ops::ControlFlow};
+use std::cmp::Ordering;
 
 use bytes::Bytes;
 use respgate_backend_api::Direction;
 
-use super::{
-    Error, Result,
-    collection::{Open, Sample, walk},
-    string::Condition,
-};
+use super::{Error, Result, collection::Sample, string::Condition};
 use crate::{
-    encoding::{Body, Type, ZsetBounds, decode_member_score},
-    keyspace::{self, Key, Unit},
+    encoding::Metadata,
+    keyspace::{Key, Unit},
 };
 
 pub use algebra::{Aggregate, Input, difference, intersection, union};
+pub use index::order;
 pub use range::{Edge, Range, Span, count, pop, range, remove_range};
 
 use change::Change;
+use index::Zset;
 
 /// A member and its score.
 pub type Scored = (Bytes, f64);
@@ -126,58 +128,55 @@ pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result
 
 /// How many members there are.
 pub async fn len(unit: &mut Unit<'_>, key: &Key) -> Result<u64> {
-    match find(unit, key).await? {
-        Some(zset) => zset.count(unit).await,
-        None => Ok(0),
-    }
+    Ok(find(unit, key).await?.map_or(0, |zset| zset.count()))
 }
 
 /// The scores of members, in their order, read in one call to the store.
 pub async fn scores(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<Vec<Option<f64>>> {
     match find(unit, key).await? {
-        Some(zset) => read_scores(unit, &zset, members).await,
+        Some(zset) => zset.scores(unit, members).await,
         None => Ok(vec![None; members.len()]),
     }
 }
 
-/// How many members stand before `member`, seen from one end, and its score. O(N) in that number: nothing counts the
-/// members of a part of the index.
+/// How many members stand before `member`, seen from one end, and its score. O(N) in that number in encode-version 0,
+/// O(log N) and the members with the same score in 1.
 pub async fn rank(unit: &mut Unit<'_>, key: &Key, member: &Bytes, from: Direction) -> Result<Option<(u64, f64)>> {
     let Some(zset) = find(unit, key).await? else { return Ok(None) };
-    let scores = read_scores(unit, &zset, std::slice::from_ref(member)).await?;
+    let scores = zset.scores(unit, std::slice::from_ref(member)).await?;
     let Some(score) = scores.into_iter().flatten().next() else { return Ok(None) };
-    let own = zset.elements().score(score, member);
-    let mut before = range::index(&zset);
-    match from {
-        Direction::Forward => before.end = own,
-        Direction::Backward => before = before.after(&own),
-    }
-    let mut rank = 0;
-    walk(unit, before, from, |_, _| {
-        rank += 1;
-        ControlFlow::Continue(())
-    })
-    .await?;
+    let rank = zset.rank(unit, &(member.clone(), score), from).await?;
     Ok(Some((rank, score)))
 }
 
-/// Members after `position` in the order of bytes, at most `limit`, with their scores; and the last of them unless there
-/// are no more.
+/// Members after `position`, at most `limit`, with their scores; and the last of them unless there are no more. The order
+/// is that of the store, and has nothing to do with scores.
 pub async fn page(
     unit: &mut Unit<'_>,
     key: &Key,
     position: Option<&Bytes>,
     limit: usize,
 ) -> Result<(Vec<Scored>, Option<Bytes>)> {
-    let Some(zset) = find(unit, key).await? else { return Ok((Vec::new(), None)) };
-    let (members, next) = zset.page(unit, position, limit).await?;
-    Ok((scored(members)?, next))
+    match find(unit, key).await? {
+        Some(zset) => zset.page(unit, position, limit).await,
+        None => Ok((Vec::new(), None)),
+    }
+}
+
+/// All members with their scores, in the order of bytes.
+pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Vec<Scored>> {
+    match find(unit, key).await? {
+        Some(zset) => zset.all(unit).await,
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Members chosen at random, all with the same chance, with their scores; `None` if there is no such sorted set.
 pub async fn sample(unit: &mut Unit<'_>, key: &Key, sample: Sample) -> Result<Option<Vec<Scored>>> {
-    let Some(zset) = find(unit, key).await? else { return Ok(None) };
-    scored(zset.sample(unit, sample).await?).map(Some)
+    match find(unit, key).await? {
+        Some(zset) => zset.sample(unit, sample).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Puts a sorted set of these members in place of whatever is at `key`; without members, nothing is left there. Of
@@ -186,10 +185,27 @@ pub async fn replace(unit: &mut Unit<'_>, key: &Key, members: Vec<Scored>) -> Re
     if let Some(metadata) = unit.load(key).await? {
         unit.remove(key, &metadata)?;
     }
+    let in_sidecar = unit.keyspace().encodings().zsets_in_sidecar;
+    create(unit, key, members, in_sidecar).await
+}
+
+/// Stores the sorted set at `key`, whose metadata is `metadata`, in the other encode-version. O(N), all of which is part
+/// of the unit.
+pub async fn rewrite(unit: &mut Unit<'_>, key: &Key, metadata: &Metadata, in_sidecar: bool) -> Result<()> {
+    let members = all(unit, key).await?;
+    unit.remove(key, metadata)?;
+    create(unit, key, members, in_sidecar).await?;
+    if let (Some(_), Some(created)) = (metadata.expires_at_ms, unit.load(key).await?) {
+        unit.save(key, &Metadata { expires_at_ms: metadata.expires_at_ms, ..created })?;
+    }
+    Ok(())
+}
+
+async fn create(unit: &mut Unit<'_>, key: &Key, members: Vec<Scored>, in_sidecar: bool) -> Result<usize> {
     if members.is_empty() {
         return Ok(0);
     }
-    let zset = Open::create(unit, key, empty())?;
+    let zset = Zset::create(unit, key, in_sidecar)?;
     let mut change = Change::begin(unit, zset, []).await?;
     for (member, score) in &members {
         change.set(member, Some(*score));
@@ -197,39 +213,16 @@ pub async fn replace(unit: &mut Unit<'_>, key: &Key, members: Vec<Scored>) -> Re
     change.finish(unit).await
 }
 
-/// The order of a sorted set: by scores, and by bytes among equal scores.
-pub fn order((one, one_score): &Scored, (other, other_score): &Scored) -> Ordering {
-    one_score.partial_cmp(other_score).unwrap_or(Ordering::Equal).then_with(|| one.cmp(other))
-}
-
-async fn find<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Option<Open<'k>>> {
-    Open::find(unit, key, Type::Zset).await
+async fn find<'k>(unit: &mut Unit<'k>, key: &Key) -> Result<Option<Zset<'k>>> {
+    Zset::find(unit, key).await
 }
 
 /// The sorted set at `key`; a new one, if the options allow that members are added.
-async fn find_for<'k>(unit: &mut Unit<'k>, key: &Key, options: AddOptions) -> Result<Option<Open<'k>>> {
+async fn find_for<'k>(unit: &mut Unit<'k>, key: &Key, options: AddOptions) -> Result<Option<Zset<'k>>> {
     if options.condition == Some(Condition::Present) {
         return find(unit, key).await;
     }
-    Open::find_or_create(unit, key, Type::Zset, empty()).await.map(Some)
-}
-
-fn empty() -> Body {
-    Body::Zset { count: Some(0), bounds: ZsetBounds::default() }
-}
-
-async fn read_scores(unit: &mut Unit<'_>, zset: &Open<'_>, members: &[Bytes]) -> Result<Vec<Option<f64>>> {
-    let records = members.iter().map(|member| zset.elements().element(member)).collect();
-    let values = unit.read_many(records).await?;
-    values.into_iter().map(|value| value.map(|value| decode(&value)).transpose()).collect()
-}
-
-fn scored(elements: Vec<(Bytes, Bytes)>) -> Result<Vec<Scored>> {
-    elements.into_iter().map(|(member, value)| Ok((member, decode(&value)?))).collect()
-}
-
-fn decode(value: &[u8]) -> Result<f64> {
-    Ok(decode_member_score(value).map_err(keyspace::Error::from)?)
+    Zset::find_or_create(unit, key).await.map(Some)
 }
 
 #[cfg(test)]
