@@ -29,5 +29,6 @@ mod oracle;
 mod pipelines;
 mod process;
 mod protocol;
+mod sidecar;
 mod support;
 mod zsets;

@@ -90,6 +90,8 @@ pub(crate) const WILD: Atom = Atom::new(
 
 const LONG: &[u8] = &[b'x'; 5_000];
 const LONG_MEMBER: &[u8] = b"a member that is longer than the fifteen bytes of an index";
+const LONG_MEMBER_2: &[u8] = b"b: and so is this, but its digest sorts elsewhere";
+const FIFTEEN_BYTES: &[u8] = b"fifteen bytes!!";
 
 /// Made by Redis 7.0 with DUMP.
 const PAYLOADS: &[&[u8]] = &[
@@ -242,7 +244,11 @@ const ATOMS: &[Atom] = &[
     Atom::new("client-name", &[b"worker", b"a-b_c"], &[b"", b"with space", b"new\nline", b"\xc3\xa9"]),
     Atom::new("bad-protocol", &[b"1", b"4"], &[b"abc", b""]),
     Atom::new("field", &[b"f1", b"f2", b"f3", b"f4"], &[b"", b"\xff\r\n\x00", LONG_MEMBER]),
-    Atom::new("member", &[b"a", b"b", b"c", b"d", b"1", b"2"], &[b"", b"\xff\r\n\x00", LONG_MEMBER, b"-1.5"]),
+    Atom::new(
+        "member",
+        &[b"a", b"b", b"c", b"d", b"1", b"2", LONG_MEMBER_2, FIFTEEN_BYTES],
+        &[b"", b"\xff\r\n\x00", LONG_MEMBER, b"-1.5", b"fourteen bytes", b"\xff another long member\x00"],
+    ),
     Atom::new("element", &[b"a", b"b", b"c", b"1", b"2"], &[b"", b"\xff\r\n\x00", LONG_MEMBER, LONG]),
     Atom::new(
         "score",

@@ -88,16 +88,18 @@ const RULES: &[(&str, Rule, &str)] = &[
     ("ZUNION", Rule::Numbers, "as ZADD"),
 ];
 
-/// How the gateway keeps hashes and sets.
+/// How the gateway keeps collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EncodeVersion {
-    /// With a count of their elements.
+    /// Everything in encode-version 0.
     V0,
-    /// Without: some writes do not know how many elements are new.
-    V1,
+    /// Hashes and sets without a count: some writes do not know how many elements are new.
+    Uncounted,
+    /// Sorted sets with their order in a sidecar, which no reply shows.
+    Sidecar,
 }
 
-/// Commands that reply with the number of their arguments under [`EncodeVersion::V1`].
+/// Commands that reply with the number of their arguments under [`EncodeVersion::Uncounted`].
 const UNCOUNTED: &[&str] = &["HSET", "HDEL", "SADD", "SREM"];
 
 impl EncodeVersion {
@@ -105,14 +107,15 @@ impl EncodeVersion {
     pub(crate) fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::V0 => &[],
-            Self::V1 => &[("RESPGATE_ENCODING__HASH", "1"), ("RESPGATE_ENCODING__SET", "1")],
+            Self::Uncounted => &[("RESPGATE_ENCODING__HASH", "1"), ("RESPGATE_ENCODING__SET", "1")],
+            Self::Sidecar => &[("RESPGATE_ENCODING__ZSET", "1")],
         }
     }
 
     /// The rule for a command.
     pub(crate) fn rule(self, args: &Args) -> Rule {
         let is_uncounted = || UNCOUNTED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes()));
-        if self == Self::V1 && is_uncounted() { Rule::Kind } else { Rule::of(args) }
+        if self == Self::Uncounted && is_uncounted() { Rule::Kind } else { Rule::of(args) }
     }
 }
 

@@ -80,7 +80,18 @@ fn everything() {
 #[test]
 fn hashes_and_sets_without_counts() {
     // Nothing is watched: a write that does not look cannot tell that it changes nothing.
-    compare(&[families::HASHES, families::SETS, families::KEYS], EncodeVersion::V1);
+    compare(&[families::HASHES, families::SETS, families::KEYS], EncodeVersion::Uncounted);
+}
+
+#[test]
+fn zsets_in_a_sidecar() {
+    compare(&[families::ZSETS, families::SETS], EncodeVersion::Sidecar);
+}
+
+#[test]
+fn everything_in_a_sidecar() {
+    use families::*;
+    compare(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, SETS, ZSETS, SORTING], EncodeVersion::Sidecar);
 }
 
 fn compare_with_redis(families: &[Family]) {

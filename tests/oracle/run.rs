@@ -11,6 +11,8 @@ use crate::support::{Conn, Gateway, Options, Redis, Value};
 pub(crate) struct Servers {
     gateway: Gateway,
     redis: Redis,
+    /// The one beside the gateway.
+    sidecar: Redis,
     version: EncodeVersion,
 }
 
@@ -38,13 +40,14 @@ struct Pair {
 
 impl Servers {
     pub(crate) fn start(version: EncodeVersion) -> Self {
-        Self { gateway: start_gateway(version), redis: Redis::start(), version }
+        let sidecar = Redis::start();
+        Self { gateway: start_gateway(version, &sidecar), redis: Redis::start(), sidecar, version }
     }
 
     /// Runs a sequence on empty servers and then reads everything back with `audit`.
     pub(crate) fn first_difference(&mut self, calls: &[Call], audit: &[Args]) -> Option<Difference> {
         if !self.gateway.is_running() {
-            self.gateway = start_gateway(self.version);
+            self.gateway = start_gateway(self.version, &self.sidecar);
         }
         let mut cleaner = self.connect();
         cleaner.both(&[vec![b"FLUSHALL".to_vec()]]);
@@ -71,8 +74,10 @@ impl Servers {
     }
 }
 
-fn start_gateway(version: EncodeVersion) -> Gateway {
-    Gateway::with(&Options { env: version.env(), ..Options::default() })
+fn start_gateway(version: EncodeVersion, sidecar: &Redis) -> Gateway {
+    let url = sidecar.url();
+    let env = [version.env(), &[("RESPGATE_SIDECAR__URL", &url)]].concat();
+    Gateway::with(&Options { env: &env, ..Options::default() })
 }
 
 /// The first calls that go out in one write.

@@ -118,8 +118,7 @@ impl Gateway {
 
     /// Sends a signal by name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.process.child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+        self.process.signal(name);
     }
 
     /// Waits until the process has ended by itself.
@@ -153,7 +152,7 @@ fn address_in(line: &str) -> Option<SocketAddr> {
 
 /// A Redis server without persistence; dropping it kills it.
 pub(crate) struct Redis {
-    _process: Process,
+    process: Process,
     dir: TempDir,
 }
 
@@ -161,6 +160,10 @@ impl Redis {
     /// Starts Redis on a Unix socket, which needs no free port, and waits until it accepts.
     pub(crate) fn start() -> Self {
         let dir = TempDir::new().unwrap();
+        Self { process: Self::spawn(&dir), dir }
+    }
+
+    fn spawn(dir: &TempDir) -> Process {
         let mut command = Command::new("redis-server");
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", "redis.sock"]);
         command.arg("--dir").arg(dir.path()).current_dir(dir.path());
@@ -168,11 +171,32 @@ impl Redis {
         let mut process = Process::spawn("redis-server", &mut command);
         let said = process.child.stdout.take().unwrap();
         process.wait_for_line(said, |line| line.contains("ready to accept connections").then_some(()));
-        Self { _process: process, dir }
+        process
+    }
+
+    /// Ends it at once; its data is gone.
+    pub(crate) fn stop(&mut self) {
+        self.process.child.kill().unwrap();
+        self.process.child.wait().unwrap();
+    }
+
+    /// Starts it again after [`Redis::stop`].
+    pub(crate) fn restart(&mut self) {
+        self.process = Self::spawn(&self.dir);
+    }
+
+    /// Sends a signal by name, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        self.process.signal(name);
     }
 
     pub(crate) fn addr(&self) -> Addr {
         Addr::Unix(self.dir.path().join("redis.sock"))
+    }
+
+    /// The address as a client library takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("unix://{}", self.dir.path().join("redis.sock").display())
     }
 
     pub(crate) fn connect(&self) -> Conn {
@@ -217,6 +241,11 @@ impl Process {
                 Err(RecvTimeoutError::Disconnected) => panic!("{} ended; it said:\n{}", self.name, seen.join("\n")),
             }
         }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
     fn wait(&mut self) -> ExitStatus {
