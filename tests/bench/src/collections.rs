@@ -52,13 +52,22 @@ const TESTS: &[(&str, &[&str])] = &[
     ("hget", &["HGET", "hash", "field:__rand_int__"]),
     ("zadd", &["ZADD", "zset", "__rand_int__", "member:__rand_int__"]),
     ("zrange 100", &["ZRANGE", "zset", "0", "99"]),
+    ("zcount", &["ZCOUNT", "zset", "1000", "+inf"]),
+    ("zrank", &["ZRANK", "zset", "member:__rand_int__"]),
     ("zpopmin", &["ZPOPMIN", "zset"]),
 ];
 
 pub fn run(programs: &Programs, options: &Options) -> anyhow::Result<()> {
-    let uncounted = [("RESPGATE_ENCODING__HASH", "1"), ("RESPGATE_ENCODING__SET", "1")];
+    let sidecar = programs.start_redis()?;
+    let url = format!("redis://127.0.0.1:{}", sidecar.port);
+    let version_1 = [
+        ("RESPGATE_ENCODING__HASH", "1"),
+        ("RESPGATE_ENCODING__SET", "1"),
+        ("RESPGATE_ENCODING__ZSET", "1"),
+        ("RESPGATE_SIDECAR__URL", &*url),
+    ];
     let servers =
-        [programs.start_redis()?, programs.start_respgate()?, programs.start_respgate_with("respgate", &uncounted)?];
+        [programs.start_redis()?, programs.start_respgate()?, programs.start_respgate_with("respgate", &version_1)?];
     println!("{} connections, {} turns; operations per second, median (min-max)", options.connections, options.turns);
     println!("{:>10} {:>8} {:>26} {:>26} {:>18} {:>18}", "test", "pipeline", "redis", "version 0", "v0/redis", "v1/v0");
     for server in &servers {
@@ -74,15 +83,15 @@ pub fn run(programs: &Programs, options: &Options) -> anyhow::Result<()> {
                     figures.push(benchmark(server, options, command, pipeline)?);
                 }
             }
-            let [redis, counted, uncounted] = figures;
+            let [redis, version_0, version_1] = figures;
             let ratios = |ours: &[f64], theirs: &[f64]| ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
-            let (to_redis, to_counted) = (ratios(&counted, &redis), ratios(&uncounted, &counted));
+            let (to_redis, to_version_0) = (ratios(&version_0, &redis), ratios(&version_1, &version_0));
             println!(
                 "{name:>10} {pipeline:>8} {:>26} {:>26} {:>18} {:>18}",
                 spread(redis, 0),
-                spread(counted, 0),
+                spread(version_0, 0),
                 spread(to_redis, 2),
-                spread(to_counted, 2)
+                spread(to_version_0, 2)
             );
         }
     }
