@@ -8,7 +8,7 @@ use std::{cmp::Ordering, ops::Bound};
 use bytes::Bytes;
 use respgate_backend_api::Direction;
 
-use super::{Scored, Span, sidecar, stored};
+use super::{Scored, Span, range::between_members, sidecar, stored};
 use crate::{
     encoding::{Body, Type, ZsetBounds, ZsetOrder, decode_member, decode_member_score, index_of_member},
     keyspace::{self, Key, Order, Unit},
@@ -150,17 +150,28 @@ impl<'k> Zset<'k> {
         offset: usize,
         limit: usize,
     ) -> Result<Vec<Scored>> {
-        match &self.index {
-            Index::Stored => stored::read(unit, &self.open, part, direction, offset, limit).await,
-            Index::Sidecar(order) => sidecar::read(unit, order, part, direction, offset, limit).await,
+        match (&self.index, part) {
+            (Index::Stored, part) => stored::read(unit, &self.open, part, direction, offset, limit).await,
+            (Index::Sidecar(order), Span::Scores(min, max)) => {
+                sidecar::read(unit, order, (*min, *max), direction, offset, limit).await
+            }
+            // The order does not help: digests stand anywhere in it.
+            (Index::Sidecar(_), part) => {
+                let mut all = self.all(unit).await?;
+                all.sort_unstable_by(order);
+                Ok(between_members(all, part, direction).into_iter().skip(offset).take(limit).collect())
+            }
         }
     }
 
     /// How many members are in a part, which is given by scores or by members.
     pub(super) async fn count_in(&self, unit: &mut Unit<'_>, part: &Span) -> Result<u64> {
-        match &self.index {
-            Index::Stored => stored::count(unit, &self.open, part).await,
-            Index::Sidecar(order) => sidecar::count(unit, order, part).await,
+        match (&self.index, part) {
+            (Index::Stored, part) => stored::count(unit, &self.open, part).await,
+            (Index::Sidecar(order), Span::Scores(min, max)) => sidecar::count(unit, order, (*min, *max)).await,
+            (Index::Sidecar(_), part) => {
+                Ok(self.read(unit, part, Direction::Forward, 0, usize::MAX).await?.len() as u64)
+            }
         }
     }
 
