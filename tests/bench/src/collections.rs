@@ -52,8 +52,6 @@ const TESTS: &[(&str, &[&str])] = &[
     ("hget", &["HGET", "hash", "field:__rand_int__"]),
     ("zadd", &["ZADD", "zset", "__rand_int__", "member:__rand_int__"]),
     ("zrange 100", &["ZRANGE", "zset", "0", "99"]),
-    ("zcount", &["ZCOUNT", "zset", "1000", "+inf"]),
-    ("zrank", &["ZRANK", "zset", "member:__rand_int__"]),
     ("zpopmin", &["ZPOPMIN", "zset"]),
 ];
 
