@@ -330,7 +330,10 @@ impl Settings {
         within("encoding.hash", u64::from(self.encoding.hash), 0, 1)?;
         within("encoding.set", u64::from(self.encoding.set), 0, 1)?;
         within("encoding.zset", u64::from(self.encoding.zset), 0, 1)?;
-        self.sidecar.check(self.encoding.zset == 1).map_err(|cause| ("sidecar.url", cause.to_owned()))?;
+        if self.encoding.zset == 1 && self.sidecar.url.is_empty() {
+            return Err(("encoding.zset", "1 needs a sidecar.url".to_owned()));
+        }
+        self.sidecar.check_url().map_err(|cause| ("sidecar.url", cause.to_owned()))?;
         within("rocksdb.block_cache", self.rocksdb.block_cache.0, 1 << 20, 1 << 44)?;
         within("rocksdb.write_buffers", self.rocksdb.write_buffers.0, 1 << 20, 1 << 44)?;
         self.server.unix_socket_mode().map(drop).map_err(|cause| ("server.unix_socket_perm", cause))
@@ -347,15 +350,11 @@ impl Settings {
 
 impl SidecarSettings {
     /// Checks the URL, which the error does not show: it may hold a password.
-    fn check(&self, is_needed: bool) -> Result<(), &'static str> {
-        match self.url.reveal() {
-            "" if is_needed => Err("encoding.zset = 1 needs a sidecar"),
-            "" => Ok(()),
-            url => match redis::parse_redis_url(url) {
-                Some(_) => Ok(()),
-                None => Err("it is not a URL such as \"redis://127.0.0.1:6380/0\" or \"unix:///path\""),
-            },
+    fn check_url(&self) -> Result<(), &'static str> {
+        if self.url.is_empty() || redis::parse_redis_url(self.url.reveal()).is_some() {
+            return Ok(());
         }
+        Err("it is not a URL such as \"redis://127.0.0.1:6380/0\" or \"unix:///path\"")
     }
 }
 

@@ -222,7 +222,10 @@ mod tests {
     #[test]
     fn sorted_sets_in_a_sidecar_need_one() {
         let zset = || environment("RESPGATE_ENCODING__ZSET", "1");
-        assert_eq!(error(None, zset()), "sidecar.url: encoding.zset = 1 needs a sidecar (in the defaults)");
+        assert_eq!(
+            error(None, zset()),
+            "encoding.zset: 1 needs a sidecar.url (in environment variable RESPGATE_ENCODING__ZSET)"
+        );
         for url in ["redis://127.0.0.1:6380/1", "redis://user:password@localhost", "unix:///tmp/redis.sock"] {
             let mut environment = zset();
             environment.insert("RESPGATE_SIDECAR__URL".to_owned(), url.to_owned());

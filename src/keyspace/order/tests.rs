@@ -219,12 +219,10 @@ async fn an_old_snapshot_does_not_read_a_newer_order_and_a_late_change_does_not_
     let metadata = old.load(&key("z")).await.unwrap().unwrap();
     let order = old.order(&key("z"), &metadata).unwrap().unwrap();
     add(&other, "z", &members(4..6)).await.unwrap();
-    let conflict = Err(Error::Store(backend::Error::Conflict));
     let window =
         Window { min: Bound::Unbounded, max: Bound::Unbounded, direction: Direction::Forward, offset: 0, limit: 1 };
-    assert_eq!(old.read_order(&order, &window).await, conflict.map(|()| Entries::default()));
-    let names = old.names_of(&order);
-    let late = [(Bytes::from_static(b"\0late"), Some(1.0))];
+    assert_eq!(old.read_order(&order, &window).await, Err(Error::Store(backend::Error::Conflict)));
+    let (names, late) = (old.names_of(&order), [(Bytes::from_static(b"\0late"), Some(1.0))]);
     let sidecar = one.sidecar().unwrap();
     assert!(!sidecar.apply(&names, order.found.revision, order.found.revision + 1, &late).await.unwrap());
     assert_eq!(read(&one, "z").await.unwrap(), in_order(members(0..6)));
