@@ -40,10 +40,6 @@ impl Site {
     }
 
     /// Where commits of different gateways may meet.
-    fn shared() -> Self {
-        Self { backend: Self::shared_backend(), ..Self::new() }
-    }
-
     fn shared_backend() -> Arc<dyn KvBackend> {
         let capabilities = Capabilities { shared: true, ..MemoryBackend::CAPABILITIES };
         Arc::new(MemoryBackend::new().with_capabilities(capabilities))
@@ -65,7 +61,6 @@ impl Site {
 }
 
 fn member(number: usize) -> Bytes {
-    // Every other one is long.
     Bytes::from(if number.is_multiple_of(2) { format!("{number}") } else { format!("{number}: longer than an index") })
 }
 
@@ -165,7 +160,7 @@ async fn a_sidecar_that_has_lost_data_gets_it_back() {
     add(&gateway, "z", &all).await.unwrap();
     site.redis.flush();
     assert_eq!(read(&gateway, "z").await.unwrap(), in_order(all.clone()));
-    // Only a part is gone: the revision is still there.
+    // The revision is still there.
     let order = site.redis.keys(false).into_iter().min_by_key(Vec::len).unwrap();
     redis::cmd("DEL").arg(&order).exec(&mut site.redis.connect()).unwrap();
     assert_eq!(read(&gateway, "z").await.unwrap(), in_order(all.clone()));
@@ -212,7 +207,7 @@ async fn a_change_that_the_sidecar_misses_is_not_lost() {
 
 #[tokio::test]
 async fn an_old_snapshot_does_not_read_a_newer_order_and_a_late_change_does_not_come_back() {
-    let site = Site::shared();
+    let site = Site { backend: Site::shared_backend(), ..Site::new() };
     let (one, other) = (site.gateway().await, site.gateway().await);
     add(&one, "z", &members(0..4)).await.unwrap();
     let mut old = one.begin(Intent::Read).await.unwrap();
@@ -223,8 +218,9 @@ async fn an_old_snapshot_does_not_read_a_newer_order_and_a_late_change_does_not_
         Window { min: Bound::Unbounded, max: Bound::Unbounded, direction: Direction::Forward, offset: 0, limit: 1 };
     assert_eq!(old.read_order(&order, &window).await, Err(Error::Store(backend::Error::Conflict)));
     let (names, late) = (old.names_of(&order), [(Bytes::from_static(b"\0late"), Some(1.0))]);
-    let sidecar = one.sidecar().unwrap();
-    assert!(!sidecar.apply(&names, order.found.revision, order.found.revision + 1, &late).await.unwrap());
+    assert!(
+        !one.sidecar().unwrap().apply(&names, order.found.revision, order.found.revision + 1, &late).await.unwrap()
+    );
     assert_eq!(read(&one, "z").await.unwrap(), in_order(members(0..6)));
 }
 
@@ -244,8 +240,7 @@ async fn dead_sorted_sets_leave_nothing_in_the_sidecar() {
     zset::pop(&mut unit, &key("popped"), Direction::Forward, 9).await.unwrap();
     unit.commit().await.unwrap();
     while gateway.collect_garbage().await.unwrap().is_some() {}
-    // An order and a revision each.
-    assert_eq!(site.redis.keys(false).len(), 2 * 2);
+    assert_eq!(site.redis.keys(false).len(), 2 * 2, "an order and a revision each");
     let mut unit = gateway.begin(Intent::Write).await.unwrap();
     unit.flush_database(0).await.unwrap();
     unit.commit().await.unwrap();
@@ -391,7 +386,7 @@ fn act_in_turns(site: &Site, deeds: &[Deed]) {
 
 #[test]
 fn gateways_that_crash_leave_what_the_others_can_read() {
-    let site = std::cell::RefCell::new(Site::shared());
+    let site = std::cell::RefCell::new(Site { backend: Site::shared_backend(), ..Site::new() });
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) };
     let run = |deeds: Vec<Deed>| {
         let mut site = site.borrow_mut();
