@@ -10,7 +10,7 @@ SHELL := /bin/bash
 CARGO_FLAGS := --release --workspace --locked
 BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
 
-.PHONY: help run build test test-go lint clients bench bench-quick clean
+.PHONY: help run build test test-go test-tikv lint clients bench bench-quick clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,6 +42,10 @@ test-go: ## Test the programs that other tests use: a TiKV cluster, and a checke
 		go vet ./...
 		go test ./...
 	done
+
+test-tikv: ## Run the conformance suite on a real TiKV cluster: TEST_TIKV_PD=host:port make test-tikv
+	@[[ -n $${TEST_TIKV_PD:-} ]] || { echo "respgate: say where the cluster is: TEST_TIKV_PD=host:port make test-tikv"; exit 1; }
+	cargo test --release --locked -p respgate-backend-tikv conforms
 
 lint: ## Check the format and the lints.
 	@.ci/setup build

@@ -10,6 +10,10 @@ pub enum Error {
     #[error("write conflict")]
     Conflict,
 
+    /// The store has not been reached since this process started. Nothing was written: it will be ready soon.
+    #[error("store not reached yet: {0}")]
+    NotReady(String),
+
     /// The store cannot be reached, is overloaded or is closed. Nothing was written: try later.
     #[error("store unavailable: {0}")]
     Unavailable(String),

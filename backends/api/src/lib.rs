@@ -33,6 +33,14 @@ pub trait KvBackend: Send + Sync + 'static {
     /// after this call returned ever will be.
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
+    /// Opens a snapshot as [`Self::snapshot`] does, and from before its moment on until it is committed or dropped keeps
+    /// others from changing `keys`: for a unit that has met too many conflicts.
+    ///
+    /// Fails with [`Error::Conflict`] if others hold the keys for too long. Its commit does not conflict on guards among
+    /// `keys`; guards on other keys may conflict whatever happened to them. Costs more than an ordinary snapshot. A store
+    /// that never lets a unit starve may take it for one.
+    async fn locking_snapshot(&self, keys: &[Bytes]) -> Result<Arc<dyn Snapshot>>;
+
     /// Deletes every key in `range` that was there when the call began.
     ///
     /// Not atomic: a crash or an error may leave some of the keys, and snapshots opened meanwhile may see any part of

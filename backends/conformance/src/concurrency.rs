@@ -48,6 +48,29 @@ pub async fn guarded_increments_lose_none(store: &Arc<dyn KvBackend>) {
     assert_eq!(number(&*area.snapshot().await, &key).await, TASKS * INCREMENTS);
 }
 
+/// Increments by snapshots that lock their key and by ordinary ones, at the same time, are all counted, and a locking
+/// snapshot that is dropped stands in nobody's way for long.
+pub async fn locking_snapshots_lose_no_increments(store: &Arc<dyn KvBackend>) {
+    const TASKS: u64 = 4;
+    const INCREMENTS: u64 = 5;
+    let area = Area::new(&**store, "locked increments").await;
+    let key = area.key("counter");
+    let tasks = (0..TASKS).map(|number| {
+        let (store, key) = (Arc::clone(store), key.clone());
+        task::spawn(async move {
+            for _ in 0..INCREMENTS {
+                let locks = number % 2 == 0;
+                drop(store.locking_snapshot(std::slice::from_ref(&key)).await);
+                while !(if locks { increment_locked(&*store, &key).await } else { increment(&*store, &key).await }) {
+                    task::yield_now().await;
+                }
+            }
+        })
+    });
+    join(tasks.collect()).await;
+    assert_eq!(number(&*area.snapshot().await, &key).await, TASKS * INCREMENTS);
+}
+
 /// While tasks move amounts between accounts of two tags, each move one commit, every snapshot shows the same sum,
 /// by single reads, many reads and scans.
 pub async fn readers_never_see_half_a_commit(store: &Arc<dyn KvBackend>) {
@@ -92,6 +115,18 @@ async fn increment(store: &dyn KvBackend, key: &Bytes) -> bool {
     let snapshot = store.snapshot().await.unwrap();
     let next = number(&*snapshot, key).await + 1;
     committed(&*snapshot, &[(key.clone(), next)]).await
+}
+
+/// As [`increment`], with the key locked; false also if others hold it.
+async fn increment_locked(store: &dyn KvBackend, key: &Bytes) -> bool {
+    match store.locking_snapshot(std::slice::from_ref(key)).await {
+        Ok(snapshot) => {
+            let next = number(&*snapshot, key).await + 1;
+            committed(&*snapshot, &[(key.clone(), next)]).await
+        }
+        Err(Error::Conflict) => false,
+        Err(error) => panic!("a locking snapshot failed: {error}"),
+    }
 }
 
 /// Moves up to `amount` from the first account to the second, or all back once the first is poor.

@@ -84,5 +84,6 @@ async fn run_on_open_store(shared: &Arc<dyn KvBackend>) {
 
     many_tasks_do_not_disturb_each_other(shared).await;
     guarded_increments_lose_none(shared).await;
+    locking_snapshots_lose_no_increments(shared).await;
     readers_never_see_half_a_commit(shared).await;
 }

@@ -49,6 +49,10 @@ impl KvBackend for Yielding {
         Ok(Arc::new(YieldingSnapshot(self.0.snapshot().await?)))
     }
 
+    async fn locking_snapshot(&self, keys: &[Bytes]) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(YieldingSnapshot(self.0.locking_snapshot(keys).await?)))
+    }
+
     async fn delete_range(&self, range: KeyRange) -> Result<()> {
         yield_now().await;
         self.0.delete_range(range).await?;

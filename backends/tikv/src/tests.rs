@@ -1,0 +1,186 @@
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use respgate_backend_api::{Direction, Error, KeyRange, KvBackend, Result, WriteSet};
+use respgate_backend_conformance as conformance;
+use respgate_test_cluster::{TestCluster, real_cluster};
+
+use crate::{TikvBackend, TikvOptions};
+
+/// Two keys that are in different regions once [`split`] has been called.
+const KEYS: [&str; 2] = ["a#key", "z#key"];
+
+fn options(pd: &str) -> TikvOptions {
+    TikvOptions { timeout: Duration::from_secs(4), ..TikvOptions::new([pd]) }
+}
+
+fn split(cluster: &TestCluster) {
+    cluster.split(b"m");
+}
+
+async fn open(options: TikvOptions) -> Arc<TikvBackend> {
+    let store = TikvBackend::open(options);
+    store.connected().await;
+    Arc::new(store)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms() {
+    let cluster = real_cluster().is_none().then(TestCluster::start);
+    let pd = cluster.as_ref().map_or_else(|| real_cluster().unwrap(), |cluster| cluster.pd().to_owned());
+    // What others keep in a real cluster is none of our business.
+    let options = TikvOptions { key_prefix: "respgate-test:".into(), ..options(&pd) };
+    conformance::run_all(open(options).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_on_many_regions() {
+    if real_cluster().is_some() {
+        return;
+    }
+    let cluster = TestCluster::start();
+    for tag in ["d#", "i#", "k#", "m#conformance:i", "m#conformance:t", "s#conformance:m", "s#conformance:n"] {
+        cluster.split(tag.as_bytes());
+    }
+    conformance::run_all(open(options(cluster.pd())).await).await;
+}
+
+async fn put(store: &TikvBackend, keys: &[&'static str], value: &'static str, guards: &[&'static str]) -> Result<()> {
+    let writes = keys.iter().map(|key| (Bytes::from(*key), Some(Bytes::from(value)))).collect();
+    let guards = guards.iter().map(|key| Bytes::from(*key)).collect();
+    store.snapshot().await?.commit(WriteSet { writes, guards }).await
+}
+
+async fn get(store: &TikvBackend, key: &str) -> Option<Bytes> {
+    store.snapshot().await.unwrap().get(key.as_bytes()).await.unwrap()
+}
+
+fn is_unknown(outcome: &Result<()>) -> bool {
+    matches!(outcome, Err(Error::OutcomeUnknown(_)))
+}
+
+/// The answer to the one request of a small commit is lost, with and without the commit being done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_in_one_phase_is_an_unknown_outcome() {
+    let cluster = TestCluster::start();
+    let store = open(options(cluster.pd())).await;
+    cluster.fault("KvPrewrite", "after", 1);
+    assert!(is_unknown(&put(&store, &["key"], "1", &[]).await));
+    assert_eq!(get(&store, "key").await.unwrap(), "1");
+    cluster.fault("KvPrewrite", "before", 1);
+    assert!(is_unknown(&put(&store, &["key"], "2", &[]).await));
+    assert_eq!(get(&store, "key").await.unwrap(), "1");
+}
+
+/// The answer to the second phase is lost. Undoing it would take away one half.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_in_two_phases_is_an_unknown_outcome_and_stays_whole() {
+    let cluster = TestCluster::start();
+    split(&cluster);
+    let store = open(options(cluster.pd())).await;
+    for (round, kind) in ["after", "before"].into_iter().enumerate() {
+        let value = ["1", "2"][round];
+        cluster.fault("KvCommit", kind, 1);
+        assert!(is_unknown(&put(&store, &KEYS, value, &[]).await), "{kind}");
+        // The second one waits for locks that nobody removes, until they are too old.
+        let values = [get(&store, KEYS[0]).await, get(&store, KEYS[1]).await];
+        assert_eq!(values, [Some(Bytes::from("1")), Some(Bytes::from("1"))], "{kind}");
+        let rpcs = cluster.take_rpcs();
+        assert!(!rpcs.contains_key("KvBatchRollback"), "{rpcs:?}");
+    }
+}
+
+/// A server that says that it is busy has done nothing: the commit goes on later, and once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_are_not_failures() {
+    let cluster = TestCluster::start();
+    split(&cluster);
+    let store = open(options(cluster.pd())).await;
+    for method in ["KvPrewrite", "KvCommit", "KvGet", "KvBatchGet", "KvScan"] {
+        for kind in ["busy", "leaderless"] {
+            cluster.fault(method, kind, 2);
+            assert_eq!(put(&store, &KEYS, "1", &["k#guard"]).await, Ok(()), "{method} {kind}");
+            assert_eq!(get(&store, KEYS[0]).await.unwrap(), "1", "{method} {kind}");
+            let snapshot = store.snapshot().await.unwrap();
+            let values = snapshot.multi_get(&KEYS.map(Bytes::from)).await.unwrap();
+            assert_eq!(values, [Some(Bytes::from("1")), Some(Bytes::from("1"))], "{method} {kind}");
+            let all = KeyRange::new("a", "zz");
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_eq!(snapshot.scan(&all, direction, 9).await.unwrap().len(), 2, "{method} {kind}");
+            }
+            cluster.heal();
+        }
+    }
+}
+
+/// Servers that are silent hold nobody up for longer than the deadline, and are used again when they speak.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_ends_at_the_deadline() {
+    const TOO_LONG: Duration = Duration::from_secs(20);
+
+    let cluster = TestCluster::start();
+    let store = open(options(cluster.pd())).await;
+    assert_eq!(put(&store, &["key"], "1", &[]).await, Ok(()));
+    for method in ["Tso", "KvGet", "KvPrewrite"] {
+        cluster.fault(method, "hang", 0);
+        let write = tokio::time::timeout(TOO_LONG, put(&store, &["key"], "2", &[])).await.unwrap();
+        match method {
+            "Tso" => assert!(matches!(write, Err(Error::Unavailable(_))), "{write:?}"),
+            "KvPrewrite" => assert!(is_unknown(&write), "{write:?}"),
+            _ => assert_eq!(write, Ok(())),
+        }
+        if method == "KvGet" {
+            let snapshot = store.snapshot().await.unwrap();
+            let read = tokio::time::timeout(TOO_LONG, snapshot.get(b"key")).await.unwrap();
+            assert!(matches!(read, Err(Error::Unavailable(_))), "{read:?}");
+        }
+        cluster.heal();
+        let until = tokio::time::Instant::now() + TOO_LONG;
+        while store.health().await.is_err() {
+            assert!(tokio::time::Instant::now() < until, "{method}");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What a locking snapshot has locked nobody else changes, and its own commit does not conflict.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locking_snapshot_goes_first() {
+    let cluster = TestCluster::start();
+    let store = open(options(cluster.pd())).await;
+    assert_eq!(put(&store, &["key"], "0", &[]).await, Ok(()));
+    let early = store.snapshot().await.unwrap();
+    let locking = store.locking_snapshot(&["key".into()]).await.unwrap();
+    let other = Arc::clone(&store);
+    let other = tokio::spawn(async move { put(&other, &["key"], "2", &["key"]).await });
+    let writes = vec![(Bytes::from("key"), Some(Bytes::from("1")))];
+    let set = WriteSet { writes, guards: vec!["key".into()] };
+    assert_eq!(locking.commit(set.clone()).await, Ok(()));
+    assert_eq!(early.commit(set).await, Err(Error::Conflict));
+    // The other one began before that was committed, or after it.
+    let value = match other.await.unwrap() {
+        Ok(()) => "2",
+        Err(error) => {
+            assert_eq!(error, Error::Conflict);
+            "1"
+        }
+    };
+    assert_eq!(get(&store, "key").await.unwrap(), value);
+    drop(store.locking_snapshot(&["key".into()]).await.unwrap());
+    assert_eq!(put(&store, &["key"], "3", &["key"]).await, Ok(()));
+    assert_eq!(cluster.locks(), 0);
+}
+
+/// A store that cannot be reached says so at once, and is there once it can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unreachable_cluster_is_waited_for() {
+    let cluster = TestCluster::start();
+    cluster.stop_pd();
+    let store = TikvBackend::open(options(cluster.pd()));
+    assert!(matches!(store.health().await, Err(Error::NotReady(_))));
+    cluster.start_pd();
+    store.connected().await;
+    assert_eq!(store.health().await, Ok(()));
+    store.close().await.unwrap();
+    assert!(matches!(store.health().await, Err(Error::Unavailable(_))));
+}
