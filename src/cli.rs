@@ -123,6 +123,9 @@ struct StoreOptions {
     /// The directory of the embedded store's data.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
+    /// Where the placement driver of the TiKV cluster listens: hosts and ports, with commas between them.
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
+    pd: Option<Vec<String>>,
     /// The namespace that prefixes every record.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -175,6 +178,7 @@ impl StoreOptions {
         given([
             ("--backend", "store.backend", self.backend.and_then(|backend| name(&backend))),
             ("--data-dir", "rocksdb.dir", self.data_dir.clone().map(Value::from)),
+            ("--pd", "tikv.pd", self.pd.clone().map(Value::from)),
             ("--namespace", "store.namespace", self.namespace.clone().map(Value::from)),
             ("--sync", "rocksdb.sync", self.sync.and_then(|sync| name(&sync))),
             ("--log-format", "log.format", self.log_format.and_then(|format| name(&format))),

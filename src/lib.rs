@@ -26,6 +26,8 @@ pub mod embedded;
 pub mod encoding;
 pub mod keyspace;
 pub mod operator;
+#[cfg(feature = "tikv")]
+pub mod remote;
 pub mod resp;
 pub mod server;
 pub mod sidecar;

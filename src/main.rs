@@ -81,7 +81,7 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
     let runtime = start_runtime(&settings)?;
     let deadline = settings.server.shutdown_timeout.as_duration();
     let result = runtime.block_on(async {
-        let backend = open_backend(&settings, Access::Create)?;
+        let backend = open_backend(&settings, Access::Create).await?;
         let server = Server::bind(settings, Arc::clone(&backend)).await?;
         for address in server.addresses() {
             tracing::info!("listening on {address}");
@@ -101,7 +101,7 @@ fn operate(settings: &Settings, task: &Task, from: Option<Position>) -> Result<O
     // All files of a store that is only read are kept open. If there cannot be as many, opening it says so.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     start_runtime(settings)?.block_on(async {
-        let backend = open_backend(settings, if task.writes() { Access::Write } else { Access::Read })?;
+        let backend = open_backend(settings, if task.writes() { Access::Write } else { Access::Read }).await?;
         let keyspace = operator::open(Arc::clone(&backend), settings).await?;
         let stop = CancellationToken::new();
         tokio::spawn(cancel_on_signal(stop.clone(), Signals::new()?));
@@ -115,10 +115,12 @@ fn start_runtime(settings: &Settings) -> io::Result<Runtime> {
     runtime::Builder::new_multi_thread().worker_threads(settings.worker_threads()).enable_all().build()
 }
 
-fn open_backend(settings: &Settings, access: Access) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
+async fn open_backend(settings: &Settings, access: Access) -> Result<Arc<dyn KvBackend>, Box<dyn Error>> {
     Ok(match settings.store.backend {
         #[cfg(feature = "rocksdb")]
         Backend::Rocksdb => Arc::new(respgate::embedded::open(settings, access)?),
+        #[cfg(feature = "tikv")]
+        Backend::Tikv => Arc::new(respgate::remote::open(&settings.tikv, access).await?),
         Backend::Memory if access == Access::Create => Arc::new(MemoryBackend::new()),
         Backend::Memory => {
             return Err("the memory backend keeps nothing to work on; choose another with --backend".into());

@@ -3,7 +3,9 @@
 //! One binary, so that it links once. `support` starts servers and speaks RESP; the other modules are named after what
 //! they test. Environment:
 //!
-//! - `RESPGATE_TEST_BACKEND`: the backend of the gateways, `memory` or `rocksdb` (the default where it is built in);
+//! - `RESPGATE_TEST_BACKEND`: the backend of the gateways, `memory`, `tikv` or `rocksdb` (the default where it is
+//!   built in);
+//! - `RESPGATE_TEST_CLUSTER`: the program that stands in for a TiKV cluster, if it need not be built;
 //! - `RESPGATE_TEST_PROGRAM`: another build to test;
 //! - `RESPGATE_ORACLE_SEED`, `RESPGATE_ORACLE_SEQUENCES`: see [`oracle`].
 #![allow(
@@ -22,6 +24,8 @@ mod command_table;
 mod crash;
 mod encode_version;
 mod expiry;
+#[cfg(feature = "tikv")]
+mod gateways;
 mod large_replies;
 mod limits;
 mod operators;

@@ -37,9 +37,18 @@ pub async fn run(gateway: Arc<Gateway>) {
 }
 
 /// Deletes the records of flushed databases.
+///
+/// Where other gateways may still be writing to one, not before they must have ended, and not all at the same time.
 async fn reclaim_databases(gateway: &Gateway) {
+    /// More than the longest commit takes.
+    const GRACE: Duration = Duration::from_secs(25);
+    const SPREAD_MS: u64 = 10_000;
+
     loop {
         gateway.keyspace.databases().retired().await;
+        if gateway.keyspace.capabilities().shared {
+            tokio::time::sleep(GRACE + Duration::from_millis(gateway.keyspace.random().below(SPREAD_MS))).await;
+        }
         while let Err(error) = gateway.keyspace.reclaim().await {
             tracing::warn!(%error, "flushed data could not be deleted yet");
             tokio::time::sleep(RETRY).await;

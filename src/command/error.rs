@@ -15,6 +15,11 @@ pub enum Error {
     User(Cow<'static, str>),
     /// The store failed, and with it the whole unit.
     Store(backend::Error),
+    /// The unit changes the map of databases, which must have been announced for so long.
+    Unannounced {
+        /// Milliseconds of the store's time.
+        wait_ms: u64,
+    },
 }
 
 impl Error {
@@ -100,6 +105,7 @@ impl Error {
         match self {
             Self::User(text) => Reply::Error(text),
             Self::Store(error) => Reply::error(store_text(&error)),
+            Self::Unannounced { .. } => Reply::error(store_text(&backend::Error::Conflict)),
         }
     }
 }
@@ -114,12 +120,13 @@ fn beginning(bytes: &[u8], bytes_max: usize) -> &[u8] {
     bytes.get(..bytes_max).unwrap_or(bytes).split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// What a client is told when the store fails. The code says what it can do: TRYAGAIN, MISCONF (an operator must
-/// act) or ERR.
+/// What a client is told when the store fails. The code says what it can do: TRYAGAIN, LOADING (try later), MISCONF (an
+/// operator must act) or ERR.
 fn store_text(error: &backend::Error) -> String {
     match error {
         backend::Error::Conflict => "TRYAGAIN the key is being changed by too many clients at once".to_owned(),
         backend::Error::ReadOnly(cause) => format!("MISCONF the store takes no writes: {cause}"),
+        backend::Error::NotReady(cause) => format!("LOADING Respgate is waiting for its store: {cause}"),
         other => format!("ERR {other}"),
     }
 }
@@ -131,6 +138,7 @@ impl From<keyspace::Error> for Error {
             keyspace::Error::NoSuchDatabase => Self::DB_OUT_OF_RANGE,
             // The command fails, and its neighbours go on.
             keyspace::Error::Sidecar(cause) => Self::user(format!("ERR sidecar unavailable: {cause}")),
+            keyspace::Error::Unannounced { wait_ms } => Self::Unannounced { wait_ms },
             keyspace::Error::Store(error) => Self::Store(error),
         }
     }

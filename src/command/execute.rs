@@ -8,7 +8,7 @@ use respgate_backend_api as backend;
 
 use super::{Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, session::Watched};
 use crate::{
-    keyspace::{Intent, LatchGuards, Scope},
+    keyspace::{Intent, LatchGuards, Scope, Unit},
     resp::Reply,
 };
 
@@ -36,6 +36,14 @@ impl Step {
     /// True if the step may write to the store.
     pub fn may_write(&self) -> bool {
         self.command().is_some_and(|(entry, _)| entry.command.may_write())
+    }
+
+    /// True if the step reads from the store or writes to it. Others may ask it for a figure or two.
+    fn needs_store(&self) -> bool {
+        self.command().is_some_and(|(entry, args)| {
+            entry.command.flags.intersects(Flags::READONLY | Flags::WRITE)
+                || entry.command.keys_among(args).next().is_some()
+        })
     }
 
     /// True if the step must have a unit of its own.
@@ -137,24 +145,44 @@ async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]
     Replies::only(replies)
 }
 
+/// What one attempt to run a unit leaves to the next one.
+#[derive(Default)]
+struct Attempts {
+    conflicts: u32,
+    /// What the last attempt relied on, once there was a conflict.
+    guards: Vec<Bytes>,
+}
+
+impl Attempts {
+    /// Begins the unit: when waiting and hoping has not helped, with what it relies on locked beforehand.
+    async fn begin<'g>(&self, gateway: &'g Gateway, intent: Intent) -> Result<Unit<'g>> {
+        /// So many conflicts are rare, and locks that a gateway leaves behind when it dies live long.
+        const LOCKS_AFTER: u32 = 6;
+
+        if intent == Intent::Write && self.conflicts >= LOCKS_AFTER && !self.guards.is_empty() {
+            return Ok(gateway.keyspace.begin_locking(&self.guards).await?);
+        }
+        Ok(gateway.keyspace.begin(intent).await?)
+    }
+}
+
 /// Runs a unit, again after each conflict, with randomised exponential backoff.
 async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
     let db = session.db;
-    /// A unit that only reads takes latches after so many conflicts, so that those who write let it through.
-    const LATCHED_FROM: u32 = 2;
-
-    let mut conflicts = 0;
+    let mut attempts = Attempts::default();
     loop {
-        let writes = conflicts >= LATCHED_FROM || plan.steps.iter().any(Step::may_write);
-        match run_once(gateway, session, plan, writes).await {
-            Err(Error::Store(backend::Error::Conflict)) if conflicts < gateway.settings().unit.conflict_retries_max => {
-                session.db = db;
+        let outcome = run_once(gateway, session, plan, &mut attempts).await;
+        let may_retry = attempts.conflicts < gateway.settings().unit.conflict_retries_max;
+        match outcome {
+            Err(Error::Store(backend::Error::Conflict)) if may_retry => {
                 gateway.statistics.unit_conflicts.add(1);
-                tokio::time::sleep(backoff(gateway, conflicts)).await;
-                conflicts += 1;
+                tokio::time::sleep(backoff(gateway, attempts.conflicts)).await;
             }
+            Err(Error::Unannounced { wait_ms }) if may_retry => gateway.keyspace.announce_change(wait_ms).await?,
             outcome => return outcome,
         }
+        session.db = db;
+        attempts.conflicts += 1;
     }
 }
 
@@ -165,11 +193,24 @@ fn backoff(gateway: &Gateway, conflicts: u32) -> Duration {
     Duration::from_micros(gateway.keyspace.random().below(at_most_us))
 }
 
-/// Runs a unit, which may write if `writes`. `None` if a watched key has changed, so that nothing was run.
-async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>, writes: bool) -> Result<Option<Replies>> {
+/// Runs a unit. `None` if a watched key has changed, so that nothing was run.
+async fn run_once(
+    gateway: &Gateway,
+    session: &mut Session,
+    plan: Plan<'_>,
+    attempts: &mut Attempts,
+) -> Result<Option<Replies>> {
+    /// A unit that only reads takes latches after so many conflicts, so that those who write let it through.
+    const LATCHED_FROM: u32 = 2;
+
     let Plan { steps, watched, .. } = plan;
+    let writes = attempts.conflicts >= LATCHED_FROM || steps.iter().any(Step::may_write);
     let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
-    let unit = gateway.keyspace.begin(if writes { Intent::Write } else { Intent::Read }).await?;
+    let unit = if watched.is_empty() && !steps.iter().any(Step::needs_store) {
+        gateway.keyspace.begin_idle()
+    } else {
+        attempts.begin(gateway, if writes { Intent::Write } else { Intent::Read }).await?
+    };
     let mut context = Context { gateway, session, unit, may_stream: plan.may_stream, stream: None };
     for watched in watched {
         if watched.is_changed(&mut context.unit).await? {
@@ -194,6 +235,9 @@ async fn run_once(gateway: &Gateway, session: &mut Session, plan: Plan<'_>, writ
         }
     }
     let Context { unit, stream, .. } = context;
+    if attempts.conflicts > 0 {
+        attempts.guards = unit.guards().to_vec();
+    }
     unit.commit().await?;
     gateway.statistics.units_committed.add(1);
     Ok(Some(Replies { replies, stream }))
@@ -219,7 +263,7 @@ async fn run_command(context: &mut Context<'_>, entry: &Entry, args: &[Bytes], c
         context.unit.undo_command();
     }
     match result {
-        Err(Error::Store(error)) => Err(Error::Store(error)),
+        Err(error @ (Error::Store(_) | Error::Unannounced { .. })) => Err(error),
         Err(error) => Ok(error.into_reply()),
         Ok(reply) => Ok(reply),
     }

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use super::{Entry, Gateway};
 use crate::{
     client::Client,
-    encoding::Metadata,
     keyspace::{Unit, Watch},
     resp::{Protocol, Reply},
 };
@@ -91,12 +90,12 @@ pub struct Transaction {
 /// A key as WATCH saw it.
 pub struct Watched {
     watch: Watch,
-    seen: Option<Metadata>,
+    seen: Option<Bytes>,
 }
 
 impl Watched {
-    /// Watches from now on; `seen` is the key's metadata as read after `watch` began.
-    pub fn new(watch: Watch, seen: Option<Metadata>) -> Self {
+    /// Watches from now on; `seen` is the key's state as read after `watch` began.
+    pub fn new(watch: Watch, seen: Option<Bytes>) -> Self {
         Self { watch, seen }
     }
 
@@ -107,6 +106,6 @@ impl Watched {
 
     /// True if the key has changed since WATCH, as `unit` sees it.
     pub async fn is_changed(&self, unit: &mut Unit<'_>) -> super::Result<bool> {
-        Ok(self.watch.is_changed() || unit.load(self.watch.key()).await? != self.seen)
+        Ok(self.watch.is_changed() || unit.state(self.watch.key()).await? != self.seen)
     }
 }

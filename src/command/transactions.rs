@@ -48,7 +48,7 @@ async fn watch(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
         // Watched before it is read: a change between the two is then seen by one or the other.
         let watch = context.gateway.keyspace.watches().watch(key.clone());
         let mut unit = context.gateway.keyspace.begin(crate::keyspace::Intent::Read).await?;
-        let seen = unit.load(&key).await?;
+        let seen = unit.state(&key).await?;
         context.session.watched.push(Watched::new(watch, seen));
     }
     Ok(Reply::OK)

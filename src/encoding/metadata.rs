@@ -13,6 +13,9 @@ const EXPIRY_AT: usize = 1 + 1 + 8;
 /// The bit of the encode-version byte that says that the key has been renamed.
 const RENAMED: u8 = 0x80;
 
+/// The bit of the encode-version byte that says that there is a stamp.
+const STAMPED: u8 = 0x40;
+
 const NO_EXPIRY: i64 = -1;
 
 /// The head and the tail of a list before its first element: the middle of the positions.
@@ -136,7 +139,7 @@ pub struct Metadata {
 impl Metadata {
     /// True if `record` is the value of a string's metadata that holds all of the string: nothing else belongs to it.
     pub fn is_whole(record: &[u8]) -> bool {
-        matches!(record, [version, kind, ..] if version & !RENAMED == 0 && *kind == Type::String as u8)
+        matches!(record, [version, kind, ..] if version & !(RENAMED | STAMPED) == 0 && *kind == Type::String as u8)
     }
 
     /// When the string expires whose record this is, without decoding the record; `None` if it does not, or if the record
@@ -174,9 +177,28 @@ impl Metadata {
         let kind = Type::from_number(rest.get_u8())?;
         let version = rest.get_u64();
         let expires_at_ms = Some(rest.get_i64()).filter(|&at| at != NO_EXPIRY);
+        if first & STAMPED != 0 {
+            rest.try_get_u64().map_err(|_| too_short)?;
+        }
         let origin = if first & RENAMED == 0 { None } else { Some(take_origin(&mut rest).ok_or(too_short)?) };
-        let body = Body::take(kind, first & !RENAMED, rest, too_short)?;
+        let body = Body::take(kind, first & !(RENAMED | STAMPED), rest, too_short)?;
         Ok(Self { version, expires_at_ms, body, origin })
+    }
+
+    /// The record with another stamp. It says nothing of the key, but that the key has changed: on a store that gateways
+    /// share, WATCH would not see otherwise that another one has changed an element.
+    pub fn stamp(record: &Bytes, stamp: u64) -> Result<Bytes, DecodeError> {
+        let too_short = DecodeError::TooShort { record: RECORD, bytes: record.len() };
+        let (fixed, rest) = record.split_at_checked(FIXED_BYTES).ok_or(too_short)?;
+        let (first, fixed) = fixed.split_first().ok_or(too_short)?;
+        let old_bytes = if first & STAMPED == 0 { 0 } else { size_of::<u64>() };
+        let rest = rest.get(old_bytes..).ok_or(too_short)?;
+        let mut stamped = Vec::with_capacity(FIXED_BYTES + size_of::<u64>() + rest.len());
+        stamped.put_u8(first | STAMPED);
+        stamped.put_slice(fixed);
+        stamped.put_u64(stamp);
+        stamped.put_slice(rest);
+        Ok(stamped.into())
     }
 
     /// The type of the key.

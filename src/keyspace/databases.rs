@@ -1,41 +1,104 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
-use respgate_backend_api::KvBackend;
+use parking_lot::{Mutex, RwLock};
+use respgate_backend_api::{KvBackend, Snapshot};
 use tokio::sync::Notify;
 
 use super::{Error, Intent, Keyspace, Result, Scope};
 use crate::encoding::{DatabaseMap, KeyCodec};
 
+/// For how long a gateway may use the map that it has read, by the time of the store.
+///
+/// Short, because whoever changes the map waits that long, and long enough that reading it again costs next to nothing.
+const LEASE_MS: u64 = 100;
+
+/// How long a commit that SWAPDB must not overtake may take.
+const COMMIT_MS: u64 = 1_000;
+
 /// Which physical database stands for each one that clients can select.
 ///
-/// The map is a record of the store, changed by units that hold every latch, and kept here so that other units need
-/// not read it. FLUSHDB and SWAPDB change the map and no other record; what a flush retired is deleted afterwards,
-/// by [`Keyspace::reclaim`].
+/// The map is a record of the store, and kept here so that units need not read it. FLUSHDB and SWAPDB change the map and
+/// no other record; what a flush retired is deleted afterwards, by [`Keyspace::reclaim`].
+///
+/// A store that one process has for itself: the map is changed by units that hold every latch.
+///
+/// A store that gateways share: a map is used by units whose snapshot is at most a *lease* younger than the one that it was
+/// read from. Whoever changes it first [announces](Keyspace::announce_change) that in the record, and waits for a lease.
+/// A map that is announced to change is read by each unit for itself. So when the change is committed, no unit uses the
+/// old map whose snapshot could be younger than the change. The map also tells which databases nothing has been written
+/// to, for nobody could see that of so many slots at a glance.
 pub struct Databases {
-    current: RwLock<Arc<DatabaseMap>>,
+    count: u8,
+    is_shared: bool,
+    known: RwLock<Known>,
+    /// The announcement that this gateway has waited for, and since when.
+    announced: Mutex<Option<(u64, u64)>>,
     retired: Notify,
 }
 
+/// The map as last read or committed.
+struct Known {
+    map: Arc<DatabaseMap>,
+    /// The time of the snapshot that it was read from; `None` if it may be used by nobody without reading it again.
+    read_at_ms: Option<u64>,
+}
+
 impl Databases {
-    pub(super) async fn load(backend: &dyn KvBackend, codec: &KeyCodec, count: u8) -> Result<Self> {
-        let mut map = match backend.snapshot().await?.get(&codec.databases()).await? {
-            Some(record) => DatabaseMap::decode(&record)?,
-            None => DatabaseMap::identity(count),
-        };
-        if !map.grow(count) {
-            let cause = format!("{count} databases do not fit beside those that are being deleted");
-            return Err(respgate_backend_api::Error::CannotOpen(cause).into());
+    /// The map of a store: read from it, if one process has it for itself, and otherwise left to the units.
+    pub(super) async fn open(backend: &dyn KvBackend, codec: &KeyCodec, count: u8) -> Result<Self> {
+        let is_shared = backend.capabilities().shared;
+        let unread = if is_shared { DatabaseMap::shared(count) } else { DatabaseMap::identity(count) };
+        let known = RwLock::new(Known { map: Arc::new(unread), read_at_ms: None });
+        let databases = Self { count, is_shared, known, announced: Mutex::new(None), retired: Notify::new() };
+        if !is_shared {
+            let map = databases.read(&*backend.snapshot().await?, codec).await?;
+            databases.publish(map);
         }
-        let databases = Self { current: RwLock::new(Arc::new(map)), retired: Notify::new() };
-        databases.announce_retired();
         Ok(databases)
     }
 
-    /// The map as last committed.
+    /// The map as last committed here or, on a shared store, as last read.
     pub fn current(&self) -> Arc<DatabaseMap> {
-        Arc::clone(&self.current.read())
+        Arc::clone(&self.known.read().map)
+    }
+
+    /// The map that a unit on a shared store goes by, whose snapshot this is.
+    pub(super) async fn at(&self, snapshot: &dyn Snapshot, codec: &KeyCodec) -> Result<Arc<DatabaseMap>> {
+        let now_ms = snapshot.time_ms();
+        if let Some(map) = now_ms.and_then(|now_ms| self.leased(now_ms)) {
+            return Ok(map);
+        }
+        let map = self.read(snapshot, codec).await?;
+        let mut known = self.known.write();
+        if now_ms >= known.read_at_ms {
+            let read_at_ms = now_ms.filter(|_| map.announced_at_ms().is_none());
+            *known = Known { map: Arc::clone(&map), read_at_ms };
+        }
+        drop(known);
+        self.announce_retired();
+        Ok(map)
+    }
+
+    /// The known map, if a snapshot of this time may use it: one that is surely younger than what the map was read from.
+    fn leased(&self, now_ms: u64) -> Option<Arc<DatabaseMap>> {
+        let known = self.known.read();
+        let read_at_ms = known.read_at_ms?;
+        (read_at_ms < now_ms && now_ms < read_at_ms + LEASE_MS).then(|| Arc::clone(&known.map))
+    }
+
+    /// The map as a snapshot has it.
+    pub(super) async fn read(&self, snapshot: &dyn Snapshot, codec: &KeyCodec) -> Result<Arc<DatabaseMap>> {
+        let mut map = match snapshot.get(&codec.databases()).await? {
+            Some(record) => DatabaseMap::decode(&record)?,
+            None if self.is_shared => DatabaseMap::shared(self.count),
+            None => DatabaseMap::identity(self.count),
+        };
+        if !map.grow(self.count) {
+            let cause = format!("{} databases do not fit beside those that are being deleted", self.count);
+            return Err(respgate_backend_api::Error::CannotOpen(cause).into());
+        }
+        Ok(Arc::new(map))
     }
 
     /// Waits until a flush has retired a physical database, or one was left over from before.
@@ -45,24 +108,81 @@ impl Databases {
 
     /// Makes a committed map the current one. Called while every latch is held.
     pub(super) fn publish(&self, map: Arc<DatabaseMap>) {
-        *self.current.write() = map;
+        *self.known.write() = Known { map, read_at_ms: None };
         self.announce_retired();
     }
 
     fn announce_retired(&self) {
-        if self.current.read().retired().next().is_some() {
+        if self.known.read().map.retired().next().is_some() {
             self.retired.notify_one();
         }
+    }
+
+    /// True if `map` was announced to change, and this gateway has waited for so long since.
+    fn may_change(&self, map: &DatabaseMap, now_ms: u64, wait_ms: u64) -> bool {
+        let announced = *self.announced.lock();
+        announced.is_some_and(|(at_ms, since_ms)| {
+            map.announced_at_ms() == Some(at_ms) && now_ms > since_ms.saturating_add(wait_ms)
+        })
     }
 }
 
 impl Keyspace {
+    /// Announces that the map of databases is about to change, if nobody has, and waits until `wait_ms` milliseconds of the
+    /// store's time have passed since.
+    pub async fn announce_change(&self, wait_ms: u64) -> Result<()> {
+        let announced_at_ms = loop {
+            match self.try_to_announce().await {
+                Err(Error::Store(respgate_backend_api::Error::Conflict)) => tokio::task::yield_now().await,
+                announced => break announced?,
+            }
+        };
+        let since_ms = match *self.databases.announced.lock() {
+            Some((at_ms, since_ms)) if at_ms == announced_at_ms => Some(since_ms),
+            _ => None,
+        };
+        let since_ms = match since_ms {
+            Some(since_ms) => since_ms,
+            None => self.store_time_ms().await?,
+        };
+        *self.databases.announced.lock() = Some((announced_at_ms, since_ms));
+        let mut left_ms = wait_ms;
+        while left_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(left_ms)).await;
+            left_ms = (since_ms.saturating_add(wait_ms) + 1).saturating_sub(self.store_time_ms().await?);
+        }
+        Ok(())
+    }
+
+    /// When the change of the map was announced, by this gateway if it was not yet.
+    async fn try_to_announce(&self) -> Result<u64> {
+        let mut unit = self.begin(Intent::Write).await?;
+        let snapshot = unit.snapshot().await?;
+        let mut map = DatabaseMap::clone(&*self.databases.read(&*snapshot, &self.codec).await?);
+        if let Some(at_ms) = map.announced_at_ms() {
+            return Ok(at_ms);
+        }
+        let at_ms = u64::try_from(unit.now_ms()).unwrap_or_default();
+        map.announce(Some(at_ms));
+        unit.put_databases(map);
+        unit.commit().await?;
+        Ok(at_ms)
+    }
+
+    async fn store_time_ms(&self) -> Result<u64> {
+        Ok(self.backend.snapshot().await?.time_ms().unwrap_or_else(|| self.clock.now_ms()))
+    }
+
     /// Deletes the records of every retired database and makes its number free again. Returns how many there were.
     ///
     /// Nothing refers to a retired database, so units go on meanwhile; a crash in between only means doing it again.
     pub async fn reclaim(&self) -> Result<usize> {
         let retired: Vec<u8> = self.databases.current().retired().collect();
         for &physical in &retired {
+            if self.capabilities.shared {
+                self.reclaim_shared(physical).await?;
+                continue;
+            }
             // The number may come back with other keys.
             if let Some(cache) = &self.cache {
                 cache.expire_all().await;
@@ -76,10 +196,7 @@ impl Keyspace {
             self.forget_database(physical).await?;
             let _latches = self.latches.acquire(Scope::Everything).await;
             let mut unit = self.begin(Intent::Write).await?;
-            unit.change_databases(|map| {
-                map.reclaim(physical);
-                Ok(())
-            })?;
+            unit.set_database_free(physical);
             unit.commit().await?;
         }
         Ok(retired.len())
@@ -98,7 +215,7 @@ impl super::Unit<'_> {
     /// Exchanges two databases, in O(1). The unit must have declared [`Scope::Everything`].
     pub fn swap_databases(&mut self, first: u8, second: u8) -> Result<()> {
         self.physical(first).and(self.physical(second))?;
-        self.change_databases(|map| {
+        self.change_databases(LEASE_MS + COMMIT_MS, |map| {
             map.swap(first, second);
             Ok(())
         })
@@ -113,7 +230,7 @@ impl super::Unit<'_> {
         if self.is_database_empty(db).await? {
             return Ok(());
         }
-        self.change_databases(|map| match map.flush(db) {
+        self.change_databases(LEASE_MS, |map| match map.flush(db) {
             Some(_) => Ok(()),
             None => {
                 let cause = "too many flushed databases wait to be deleted, try again";
@@ -123,6 +240,10 @@ impl super::Unit<'_> {
     }
 
     async fn is_database_empty(&mut self, db: u8) -> Result<bool> {
+        if self.keyspace().capabilities().shared {
+            self.physical(db)?;
+            return Ok(!self.databases.is_in_use(db));
+        }
         let mut position = None;
         loop {
             let (records, next) = self.metadata_page(db, position.as_deref(), 1).await?;
@@ -133,12 +254,66 @@ impl super::Unit<'_> {
         }
     }
 
-    pub(super) fn change_databases(&mut self, change: impl FnOnce(&mut DatabaseMap) -> Result<()>) -> Result<()> {
+    /// Changes the map; on a shared store, if that was announced for at least `wait_ms`.
+    fn change_databases(&mut self, wait_ms: u64, change: impl FnOnce(&mut DatabaseMap) -> Result<()>) -> Result<()> {
         let mut map = DatabaseMap::clone(&self.databases);
+        let keyspace = self.keyspace();
+        if keyspace.capabilities().shared {
+            let now_ms = u64::try_from(self.now_ms()).unwrap_or_default();
+            if !self.has_changed_databases() && !keyspace.databases.may_change(&map, now_ms, wait_ms) {
+                return Err(Error::Unannounced { wait_ms });
+            }
+            map.announce(None);
+        }
         change(&mut map)?;
+        self.put_databases(map);
+        Ok(())
+    }
+
+    /// Goes by the map as the unit's own snapshot has it, and conflicts if it is not that any more at the end.
+    pub(super) async fn reread_databases(&mut self) -> Result<&DatabaseMap> {
+        let snapshot = self.snapshot().await?;
+        let map = self.keyspace().databases.read(&*snapshot, self.codec()).await?;
+        self.go_by(map);
+        self.guard(self.codec().databases());
+        Ok(&self.databases)
+    }
+
+    /// Makes the number of a retired database free again: no unit goes by that number, so it needs no announcement.
+    pub(super) fn set_database_free(&mut self, physical: u8) {
+        let mut map = DatabaseMap::clone(&self.databases);
+        if map.reclaim(physical) {
+            self.put_databases(map);
+        }
+    }
+
+    fn put_databases(&mut self, map: DatabaseMap) {
         let record = self.codec().databases();
+        if self.keyspace().capabilities().shared {
+            self.guard(record.clone());
+        }
         self.put_record(record, map.encode());
         self.databases = Arc::new(map);
+    }
+
+    /// Notes in the map, if need be, that something is written to these databases. Who flushes them would otherwise take
+    /// them for empty.
+    pub(super) async fn put_databases_in_use(&mut self, snapshot: &dyn Snapshot) -> Result<()> {
+        let unused: BTreeSet<u8> =
+            self.touched.iter().map(|key| key.db).filter(|db| !self.databases.is_in_use(*db)).collect();
+        if unused.is_empty() {
+            return Ok(());
+        }
+        // The map that the unit goes by may be a little older, and lack what others have noted.
+        let mut map = if self.has_changed_databases() {
+            DatabaseMap::clone(&self.databases)
+        } else {
+            DatabaseMap::clone(&*self.keyspace().databases.read(snapshot, self.codec()).await?)
+        };
+        let changed = unused.into_iter().filter(|db| map.put_in_use(*db)).count();
+        if changed > 0 {
+            self.put_databases(map);
+        }
         Ok(())
     }
 
@@ -148,3 +323,6 @@ impl super::Unit<'_> {
         Some(record.slice_ref(name))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,14 @@ pub enum Error {
     #[error("sidecar unavailable: {0}")]
     Sidecar(String),
 
+    /// The map of databases may not change yet: [announce](super::Keyspace::announce_change) the change for this long, and
+    /// run the unit again.
+    #[error("the change of databases has not been announced")]
+    Unannounced {
+        /// Milliseconds of the store's time.
+        wait_ms: u64,
+    },
+
     /// The store failed; its error says what to do.
     #[error(transparent)]
     Store(#[from] backend::Error),

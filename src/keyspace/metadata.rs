@@ -199,6 +199,30 @@ impl Unit<'_> {
         self.touched.push(key.clone());
     }
 
+    /// The metadata record of `key` as it is stored, if the key is alive: another one after each change that other gateways
+    /// make.
+    pub async fn state(&mut self, key: &Key) -> Result<Option<Bytes>> {
+        if self.load(key).await?.is_none() {
+            return Ok(None);
+        }
+        let record = self.metadata_record(key)?;
+        Ok(self.overlay.get(&record).cloned().flatten())
+    }
+
+    /// Gives the metadata of all keys that have changed a new stamp, whether it has changed itself or not.
+    pub(super) fn stamp_changes(&mut self) -> Result<()> {
+        let stamp = self.new_version();
+        for key in std::mem::take(&mut self.touched) {
+            let record = self.codec().metadata(self.physical(key.db)?, &key.name);
+            if let Some(Some(value)) = self.overlay.get(&record) {
+                let stamped = Metadata::stamp(value, stamp)?;
+                self.overlay.write(record, Some(stamped));
+            }
+            self.touched.push(key);
+        }
+        Ok(())
+    }
+
     /// The record key of `key`'s metadata, which the unit guards where others may write to the store.
     fn metadata_record(&mut self, key: &Key) -> Result<Bytes> {
         let record = self.codec().metadata(self.physical(key.db)?, &key.name);

@@ -23,6 +23,7 @@ mod orphans;
 mod overlay;
 mod place;
 mod random;
+mod reclaim;
 mod reconcile;
 mod sweep;
 mod tally;
@@ -144,11 +145,11 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// Opens the namespace, reading its map of databases from the store.
+    /// Opens the namespace. Of a store that no other process writes to, it reads the map of databases.
     pub async fn open(backend: Arc<dyn KvBackend>, options: Options) -> Result<Self> {
         let capabilities = backend.capabilities();
         let codec = KeyCodec::new(&options.namespace, capabilities.range_partitioned)?;
-        let databases = Databases::load(&*backend, &codec, options.databases).await?;
+        let databases = Databases::open(&*backend, &codec, options.databases).await?;
         let versions = KeyVersions::new(options.random.next_u64());
         let identity = options.random.next_u64();
         Ok(Self {
@@ -176,6 +177,17 @@ impl Keyspace {
     /// declares must be held.
     pub async fn begin(&self, intent: Intent) -> Result<Unit<'_>> {
         Unit::begin(self, intent).await
+    }
+
+    /// Begins a unit that only reads, and probably not from the store, which is not asked for anything yet.
+    pub fn begin_idle(&self) -> Unit<'_> {
+        Unit::begin_unread(self, Intent::Read)
+    }
+
+    /// Begins a unit that writes, and that units of other gateways cannot bring to conflict on `records`. It waits for those
+    /// that are at it now. For a unit that has met many conflicts; the latches must be held as well.
+    pub async fn begin_locking(&self, records: &[Bytes]) -> Result<Unit<'_>> {
+        Unit::begin_locking(self, records).await
     }
 
     /// The latches that keep the units of this process apart.

@@ -40,10 +40,19 @@ pub struct Unit<'k> {
 
 impl<'k> Unit<'k> {
     pub(super) async fn begin(keyspace: &'k Keyspace, intent: Intent) -> Result<Self> {
+        let mut unit = Self::begin_unread(keyspace, intent);
+        if keyspace.capabilities.shared {
+            unit.snapshot().await?;
+        }
+        Ok(unit)
+    }
+
+    /// Begins a unit that will probably not need the store. If it does, its time and its databases may move on.
+    pub(super) fn begin_unread(keyspace: &'k Keyspace, intent: Intent) -> Self {
         // Noted before the map of databases is: a later map would have moved it on.
         let epoch = keyspace.epoch();
         let databases = keyspace.databases.current();
-        let mut unit = Self {
+        Self {
             keyspace,
             intent,
             now_ms: to_ms(keyspace.clock.now_ms()),
@@ -61,12 +70,34 @@ impl<'k> Unit<'k> {
             touched: Vec::new(),
             touched_before: 0,
             guards: Vec::new(),
-        };
-        if keyspace.capabilities.shared {
-            let snapshot = unit.snapshot().await?;
-            unit.now_ms = snapshot.time_ms().map_or(unit.now_ms, to_ms);
         }
+    }
+
+    /// Begins a unit that others cannot bring to conflict on `records`.
+    pub(super) async fn begin_locking(keyspace: &'k Keyspace, records: &[Bytes]) -> Result<Self> {
+        let mut unit = Self::begin_unread(keyspace, Intent::Write);
+        unit.join(keyspace.backend.locking_snapshot(records).await?).await?;
         Ok(unit)
+    }
+
+    /// Goes by the time and the databases of a snapshot of a shared store.
+    async fn join(&mut self, snapshot: Arc<dyn Snapshot>) -> Result<()> {
+        self.now_ms = snapshot.time_ms().map_or(self.now_ms, to_ms);
+        self.go_by(self.keyspace.databases.at(&*snapshot, &self.keyspace.codec).await?);
+        self.snapshot = Some(snapshot);
+        Ok(())
+    }
+
+    /// Goes by this map of databases from now on.
+    pub(super) fn go_by(&mut self, map: Arc<DatabaseMap>) {
+        self.databases_found = Arc::clone(&map);
+        self.databases_before = Arc::clone(&map);
+        self.databases = map;
+    }
+
+    /// True if the unit would change the map of databases.
+    pub(super) fn has_changed_databases(&self) -> bool {
+        !Arc::ptr_eq(&self.databases, &self.databases_found)
     }
 
     /// The unit's time, in milliseconds since the Unix epoch.
@@ -222,6 +253,11 @@ impl<'k> Unit<'k> {
         self.guards.push(record);
     }
 
+    /// The records that the unit relies on, and that make its commit fail if others change them.
+    pub fn guards(&self) -> &[Bytes] {
+        &self.guards
+    }
+
     /// Commits everything that the unit has written, and tells those who watch.
     ///
     /// # Errors
@@ -234,6 +270,11 @@ impl<'k> Unit<'k> {
         }
         let order_updates = self.journal_orders();
         let snapshot = self.snapshot().await?;
+        if self.keyspace.capabilities.shared {
+            self.stamp_changes()?;
+            self.put_databases_in_use(&*snapshot).await?;
+        }
+        let has_changed_databases = self.has_changed_databases();
         let guards = mem::take(&mut self.guards);
         let (writes, read_before) = self.overlay.into_writes();
         let announced = self.keyspace.cache.as_ref().map(|cache| {
@@ -256,7 +297,7 @@ impl<'k> Unit<'k> {
             names.over();
         }
         committed?;
-        if !Arc::ptr_eq(&self.databases, &self.databases_found) {
+        if has_changed_databases {
             self.keyspace.databases.publish(self.databases);
         }
         // After the map: who notes the epoch that begins now must not find the old one.
@@ -278,6 +319,11 @@ impl<'k> Unit<'k> {
     pub(super) async fn snapshot(&mut self) -> Result<Arc<dyn Snapshot>> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(Arc::clone(snapshot));
+        }
+        if self.keyspace.capabilities.shared {
+            let snapshot = self.keyspace.backend.snapshot().await?;
+            self.join(Arc::clone(&snapshot)).await?;
+            return Ok(snapshot);
         }
         loop {
             let epoch = self.keyspace.epoch();

@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
+use respgate_test_cluster::TestCluster;
 use tempfile::TempDir;
 
-use super::{Conn, DEADLINE};
+use super::{Conn, DEADLINE, Value};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) enum Addr {
 pub(crate) enum Backend {
     Memory,
     RocksDb,
+    /// A cluster of its own for each gateway.
+    Tikv,
 }
 
 impl Backend {
@@ -32,7 +35,8 @@ impl Backend {
         match std::env::var("RESPGATE_TEST_BACKEND").as_deref() {
             Ok("memory") => Self::Memory,
             Ok("rocksdb") => Self::RocksDb,
-            Ok(other) => panic!("RESPGATE_TEST_BACKEND is memory or rocksdb, not {other:?}"),
+            Ok("tikv") => Self::Tikv,
+            Ok(other) => panic!("RESPGATE_TEST_BACKEND is memory, rocksdb or tikv, not {other:?}"),
             Err(_) if cfg!(feature = "rocksdb") => Self::RocksDb,
             Err(_) => Self::Memory,
         }
@@ -42,6 +46,7 @@ impl Backend {
         match self {
             Self::Memory => "memory",
             Self::RocksDb => "rocksdb",
+            Self::Tikv => "tikv",
         }
     }
 }
@@ -56,6 +61,8 @@ pub(crate) struct Options<'a> {
     pub(crate) env: &'a [(&'a str, &'a str)],
     /// A folder that outlives the gateway, to start another on.
     pub(crate) data_dir: Option<&'a Path>,
+    /// Where the cluster is that keeps the data, instead of what this run tests.
+    pub(crate) pd: Option<&'a str>,
 }
 
 /// A running gateway; dropping it kills it.
@@ -63,6 +70,7 @@ pub(crate) struct Gateway {
     process: Process,
     addr: SocketAddr,
     _own_dir: Option<TempDir>,
+    _own_cluster: Option<TestCluster>,
 }
 
 impl Gateway {
@@ -74,14 +82,33 @@ impl Gateway {
     pub(crate) fn with(options: &Options<'_>) -> Self {
         let own_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
         let data_dir = options.data_dir.or(own_dir.as_ref().map(TempDir::path)).unwrap();
+        let backend = options.pd.map_or_else(Backend::under_test, |_| Backend::Tikv);
+        let needs_cluster = backend == Backend::Tikv && options.pd.is_none();
+        let own_cluster = needs_cluster.then(|| TestCluster::with(&["--data", data_dir.to_str().unwrap()]));
         let mut command = Self::command();
-        command.args(["--bind", "127.0.0.1", "--port", "0", "--backend", Backend::under_test().name()]);
+        command.args(["--bind", "127.0.0.1", "--port", "0", "--backend", backend.name()]);
+        if let Some(pd) = options.pd.or(own_cluster.as_ref().map(TestCluster::pd)) {
+            command.args(["--pd", pd]);
+        }
         command.arg("--data-dir").arg(data_dir).args(options.flags);
         command.envs(options.env.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = Process::spawn("respgate", &mut command);
         let said = process.child.stderr.take().unwrap();
         let addr = process.wait_for_line(said, address_in);
-        Self { process, addr, _own_dir: own_dir }
+        let gateway = Self { process, addr, _own_dir: own_dir, _own_cluster: own_cluster };
+        if gateway._own_cluster.is_some() {
+            gateway.wait_until_ready();
+        }
+        gateway
+    }
+
+    /// Waits until the gateway has reached its store.
+    pub(crate) fn wait_until_ready(&self) {
+        let (mut conn, until) = (self.connect(), Instant::now() + DEADLINE);
+        while matches!(conn.run("GET ready"), Value::Error(error) if error.starts_with("LOADING")) {
+            assert!(Instant::now() < until, "the store was not reached");
+            std::thread::yield_now();
+        }
     }
 
     /// The program, with nothing of this process' environment that could configure it.

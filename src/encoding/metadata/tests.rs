@@ -204,3 +204,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_stamp_changes_the_record_and_not_what_it_says() {
+    for origin in [None, Some(Bytes::from("old"))] {
+        let metadata = Metadata { origin, ..metadata(Body::Hash { count: Some(1) }) };
+        let record = metadata.encode();
+        let first = Metadata::stamp(&record, 1).unwrap();
+        let second = Metadata::stamp(&first, 0x0102_0304_0506_0708).unwrap();
+        assert_eq!(second.len(), record.len() + 8);
+        assert_eq!(second[..18], [&[record[0] | 0x40], &record[1..18]].concat());
+        assert_eq!(second[18..26], [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(second[26..], record[18..]);
+        for stamped in [first, second] {
+            assert_eq!(Metadata::decode(&stamped), Ok(metadata.clone()));
+        }
+    }
+    let string = metadata(Body::String("a".into())).encode();
+    assert!(Metadata::is_whole(&Metadata::stamp(&string, 1).unwrap()));
+    assert!(Metadata::stamp(&string.slice(..17), 1).is_err());
+    assert!(Metadata::decode(&Metadata::stamp(&string, 1).unwrap().slice(..20)).is_err());
+}
