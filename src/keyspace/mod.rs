@@ -6,6 +6,7 @@
 
 mod cache;
 mod clock;
+mod collection;
 mod cursor;
 mod databases;
 mod error;
@@ -46,6 +47,7 @@ use garbage::Litter;
 use tally::Tally;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use collection::Collection;
 pub use databases::Databases;
 pub use error::{Error, Result};
 pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
@@ -58,7 +60,7 @@ pub use random::Random;
 pub use reconcile::Reconciled;
 pub use sweep::Swept;
 pub use tally::Census;
-pub use unit::{Collection, Unit};
+pub use unit::Unit;
 pub use walk::Walk;
 pub use watches::{Watch, Watches};
 
