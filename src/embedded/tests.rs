@@ -36,6 +36,7 @@ async fn open(clock: Arc<dyn Clock>, grace: Duration) -> Store {
         namespace: NAMESPACE.to_owned(),
         databases: 2,
         encodings: Encodings::default(),
+        sidecar: None,
         cache_bytes: 1 << 20,
         clock,
         grace,

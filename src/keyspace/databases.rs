@@ -180,6 +180,7 @@ impl Keyspace {
         let retired: Vec<u8> = self.databases.current().retired().collect();
         for &physical in &retired {
             if self.capabilities.shared {
+                self.forget_database(physical).await?;
                 self.reclaim_shared(physical).await?;
                 continue;
             }
