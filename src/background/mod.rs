@@ -144,9 +144,12 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
         (seen, found) = (seen + swept.seen, found + swept.found);
         let goes_on = seen < wanted || swept.found * MANY >= swept.seen.max(1);
         if swept.is_round_over || !swept.is_ours || !goes_on {
+            if found > 0 {
+                tracing::info!(duty = ?lease.duty, share = lease.share, seen, found, "a round of a sweep has ended");
+            }
             return Ok(found > 0 && found * MANY >= seen);
         }
-        // Half of the time belongs to the clients, whatever there is to do.
-        tokio::time::sleep(began.elapsed()).await;
+        // Most of the time belongs to the clients, whatever there is to do.
+        tokio::time::sleep(began.elapsed() * 2).await;
     }
 }
