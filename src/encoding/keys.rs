@@ -242,9 +242,14 @@ impl KeyCodec {
     /// Every record with the same tag and owner as `record`, which is an element, a score or a member; `None` if it is
     /// another record.
     pub fn range_of_owner(&self, record: &Bytes) -> Option<KeyRange> {
+        self.collection_of(record).map(|collection| KeyRange::prefix(record.slice_ref(collection)))
+    }
+
+    /// What every record with the same tag and owner as `record` begins with, and no other one. `None` if `record` is not
+    /// an element, a score or a member.
+    pub fn collection_of<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let owner = self.decode_owner(record)?;
-        let bytes = self.suffix_at(owner.key);
-        (bytes <= record.len()).then(|| KeyRange::prefix(record.slice(..bytes)))
+        record.get(..self.suffix_at(owner.key))
     }
 
     /// The elements, scores and members of a database, on a store without slot prefixes: one range a tag.

@@ -13,7 +13,7 @@ use respgate_backend_api::Write;
 type Value = Option<Bytes>;
 
 /// Records as last committed, for a store that this process has for itself: metadata, short strings with it, and elements
-/// that are read one by one.
+/// that are read one by one. [Pages](super::pages::Scan) of elements are kept with them.
 ///
 /// An entry says what a read of its record from the store would say now, or it is not used. Whether several entries
 /// belong to one moment is told by the [epoch](Self::epoch), which every commit moves on twice, before and after:
@@ -104,31 +104,41 @@ impl RecordCache {
 
     /// What is known of a record.
     pub(super) fn get(&self, record: &[u8]) -> Option<Value> {
-        let stamp = Stamp(self.stamp(record)?.load(Ordering::SeqCst));
+        self.get_under(record, record)
+    }
+
+    /// What is known by the name `name`, and goes out of use with what `stamped` names.
+    pub(super) fn get_under(&self, stamped: &[u8], name: &[u8]) -> Option<Value> {
+        let stamp = Stamp(self.stamp(stamped)?.load(Ordering::SeqCst));
         if !stamp.is_settled() {
             return None;
         }
-        let entry = self.entries.get(record).filter(|entry| entry.stamp == stamp)?;
+        let entry = self.entries.get(name).filter(|entry| entry.stamp == stamp)?;
         Some(entry.value.map(Bytes::from))
     }
 
     /// Keeps what a snapshot says about a record. `seen` is the epoch as noted before the snapshot was opened.
     pub(super) fn fill(&self, record: &[u8], value: &Value, seen: u64) {
-        let Some(stamp) = self.stamp(record) else { return };
+        self.fill_under(record, record, value, seen);
+    }
+
+    /// Keeps what a snapshot says by the name `name`, until what `stamped` names is changed.
+    pub(super) fn fill_under(&self, stamped: &[u8], name: &[u8], value: &Value, seen: u64) {
+        let Some(stamp) = self.stamp(stamped) else { return };
         let stamp = Stamp(stamp.load(Ordering::SeqCst));
         if stamp.is_settled() && stamp.changed_at() <= seen {
-            self.insert(record, value, stamp);
+            self.insert(name, value, stamp);
         }
     }
 
-    /// Announces a commit that changes these records, which its unit has latched.
+    /// Announces a commit that changes these records and collections, which its unit has latched.
     pub(super) fn begin_commit<'w>(&self, changes: impl Iterator<Item = Change<'w>>) -> Commit<'_> {
         let changes = changes.map(|change| {
-            let position = self.position(&change.write.0);
+            let position = self.position(change.stamped);
             if let Some(stamp) = self.stamps.get(position) {
                 stamp.fetch_add(1, Ordering::SeqCst);
             }
-            (position, change.is_kept.then(|| Box::new(change.write.clone())))
+            (position, change.kept.map(|write| Box::new(write.clone())))
         });
         let changes = changes.collect();
         self.advance();
@@ -147,6 +157,12 @@ impl RecordCache {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// How many bytes the entries take.
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> u64 {
+        self.entries.weight()
     }
 
     fn insert(&self, record: &[u8], value: &Value, stamp: Stamp) {
@@ -174,17 +190,18 @@ fn update(stamp: &AtomicU64, change: impl Fn(Stamp) -> Stamp) -> Stamp {
     change(Stamp(old))
 }
 
-/// One record that a commit changes.
+/// One record that a commit changes, or one collection.
 pub(super) struct Change<'w> {
-    pub(super) write: &'w Write,
-    /// True if the new value is worth an entry. Otherwise it only becomes unknown.
-    pub(super) is_kept: bool,
+    /// What the record or the collection is called.
+    pub(super) stamped: &'w [u8],
+    /// The record's new value if it is worth an entry. Otherwise it only becomes unknown.
+    pub(super) kept: Option<&'w Write>,
 }
 
 /// A commit under way. Dropped without [`Commit::succeeded`], it leaves what it would have changed unknown.
 pub(super) struct Commit<'c> {
     cache: &'c RecordCache,
-    /// Where the stamps of the records are, and what is worth an entry.
+    /// Where the stamps are, and what is worth an entry.
     changes: Vec<(usize, Option<Box<Write>>)>,
     succeeded: bool,
 }
@@ -225,7 +242,7 @@ mod tests {
 
     fn begin_commit(cache: &RecordCache, value: Value, is_kept: bool) -> Commit<'_> {
         let write = (Bytes::from(RECORD), value);
-        cache.begin_commit(std::iter::once(Change { write: &write, is_kept }))
+        cache.begin_commit(std::iter::once(Change { stamped: RECORD, kept: is_kept.then_some(&write) }))
     }
 
     #[test]
@@ -306,7 +323,7 @@ mod tests {
         for number in 0..20_000_u32 {
             cache.fill(&number.to_be_bytes(), &Some(Bytes::from(vec![0; 100])), cache.epoch());
         }
-        let weight = cache.entries.weight();
+        let weight = cache.weight();
         assert!(weight <= 1 << 20 && weight > 1 << 19, "{weight}");
     }
 }

@@ -248,16 +248,24 @@ mod tests {
         atomic::{AtomicBool, Ordering},
     };
 
+    use bytes::Bytes;
+    use respgate_backend_api::Direction;
+
     use crate::{
         keyspace::{
-            Encodings, Error, Intent, Keyspace, Scope,
+            Encodings, Error, Intent, Keyspace, Scope, Unit,
             fixture::{key, keyspace},
         },
-        types::{hash, string},
+        types::{
+            hash,
+            list::{self, End},
+            set, string,
+            zset::{self, AddOptions, Range, Span},
+        },
     };
 
     async fn write_all(keyspace: &Keyspace, number: u64) {
-        let _latches = keyspace.latches().acquire(Scope::Keys(&[b"x", b"y", b"hash"])).await;
+        let _latches = keyspace.latches().acquire(Scope::Keys(&[b"x", b"y", b"hash", b"list", b"set", b"zset"])).await;
         let mut unit = keyspace.begin(Intent::Write).await.unwrap();
         if number.is_multiple_of(2) {
             // What has been read is kept by the cache when it is written; what has not is only forgotten.
@@ -268,11 +276,28 @@ mod tests {
         }
         let fields = ["x", "y"].map(|field| (field.into(), number.to_string().into()));
         hash::set(&mut unit, &key("hash"), &fields).await.unwrap();
+        rewrite(&mut unit, number).await.unwrap();
         unit.commit().await.unwrap();
     }
 
-    /// Two strings, and two fields of a hash.
-    async fn read_all(keyspace: &Keyspace) -> Result<[u64; 4], crate::types::Error> {
+    /// Changes every element of a list, a set and a sorted set, which keep their versions.
+    async fn rewrite(unit: &mut Unit<'_>, number: u64) -> Result<(), crate::types::Error> {
+        let element = Bytes::from(number.to_string());
+        if number == 0 {
+            list::push(unit, &key("list"), End::Tail, &[element.clone(), element.clone()]).await?;
+        } else {
+            list::set(unit, &key("list"), 0, &element).await?;
+            list::set(unit, &key("list"), 1, &element).await?;
+            set::remove(unit, &key("set"), &[(number - 1).to_string().into()]).await?;
+        }
+        set::add(unit, &key("set"), &[element]).await?;
+        let members = ["a", "b"].map(|member| (member.into(), number as f64));
+        zset::add(unit, &key("zset"), &members, AddOptions::default()).await?;
+        Ok(())
+    }
+
+    /// Two strings, two fields of a hash, and all elements of a list, a set and a sorted set.
+    async fn read_all(keyspace: &Keyspace) -> Result<Vec<u64>, crate::types::Error> {
         let mut unit = keyspace.begin(Intent::Read).await?;
         let values = [
             string::get(&mut unit, &key("x")).await?,
@@ -280,7 +305,14 @@ mod tests {
             hash::get(&mut unit, &key("hash"), b"x").await?,
             hash::get(&mut unit, &key("hash"), b"y").await?,
         ];
-        Ok(values.map(|value| std::str::from_utf8(&value.unwrap()).unwrap().parse().unwrap()))
+        let mut values: Vec<Bytes> = values.into_iter().flatten().collect();
+        values.extend(list::range(&mut unit, &key("list"), 0, -1).await?);
+        values.extend(set::all(&mut unit, &key("set")).await?.unwrap());
+        let everything =
+            Range { span: Span::Ranks(0, -1), direction: Direction::Forward, offset: 0, limit: usize::MAX };
+        let scores = zset::range(&mut unit, &key("zset"), &everything).await?;
+        let numbers = values.iter().map(|value| std::str::from_utf8(value).unwrap().parse().unwrap());
+        Ok(numbers.chain(scores.into_iter().map(|(_, score)| score as u64)).collect())
     }
 
     /// One task writes ever greater numbers to several keys at once; others must never see two different ones, nor one that
@@ -298,8 +330,8 @@ mod tests {
                     while !is_over.load(Ordering::SeqCst) {
                         match read_all(&keyspace).await {
                             Ok(numbers) => {
-                                let [first, ..] = numbers;
-                                assert_eq!(numbers, [first; 4]);
+                                let first = numbers[0];
+                                assert_eq!(numbers, [first; 9]);
                                 assert!(first >= last, "{first} after {last}");
                                 (last, reads) = (first, reads + 1);
                             }

@@ -22,6 +22,7 @@ mod names;
 mod order;
 mod orphans;
 mod overlay;
+mod pages;
 mod place;
 mod random;
 mod reclaim;

@@ -1,9 +1,12 @@
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use bytes::Bytes;
-use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
+use respgate_backend_api::{Snapshot, WriteSet};
 
-use super::{Collection, Intent, Key, Keyspace, Order, Result, cache::Change, overlay::Overlay, place::Place};
+use super::{
+    Collection, Intent, Key, Keyspace, Order, Result, cache::Change, overlay::Overlay, pages::changed_collections,
+    place::Place,
+};
 use crate::encoding::{Body, DatabaseMap, KeyCodec, Metadata, ZsetOrder};
 
 /// A unit of work: commands that read one snapshot, see their own writes, and commit all together or not at all.
@@ -223,12 +226,6 @@ impl<'k> Unit<'k> {
         }
     }
 
-    /// At most `limit` records of `range`, own writes included. Fewer mean that there are no more.
-    pub async fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
-        let snapshot = self.snapshot().await?;
-        Ok(self.overlay.scan(&*snapshot, range, direction, limit).await?)
-    }
-
     /// The value of a record if the unit itself has written it.
     pub fn written(&self, record: &[u8]) -> Option<Bytes> {
         self.overlay.written(record)
@@ -275,7 +272,7 @@ impl<'k> Unit<'k> {
         let (writes, read_before) = self.overlay.into_writes();
         let announced = self.keyspace.cache.as_ref().map(|cache| {
             let codec = &self.keyspace.codec;
-            let changes = writes.iter().filter_map(|write| {
+            let records = writes.iter().filter_map(|write| {
                 let (record, value) = write;
                 let is_metadata = codec.is_metadata(record);
                 if !is_metadata && !codec.is_element(record) {
@@ -283,9 +280,10 @@ impl<'k> Unit<'k> {
                 }
                 // What was read is likely to be read again, except for an element that is gone.
                 let is_kept = read_before.contains_key(record) && (is_metadata || value.as_ref().is_some_and(is_short));
-                Some(Change { write, is_kept })
+                Some(Change { stamped: record, kept: is_kept.then_some(write) })
             });
-            cache.begin_commit(changes)
+            let collections = changed_collections(codec, &writes).map(|stamped| Change { stamped, kept: None });
+            cache.begin_commit(records.chain(collections))
         });
         let names = self.keyspace.announce_names(&writes, |record| read_before.get(record)?.as_ref());
         let committed = snapshot.commit(WriteSet { writes, guards }).await;

@@ -114,13 +114,14 @@ pub async fn stream(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Elements>> 
 }
 
 async fn read_all(unit: &mut Unit<'_>, set: &Open<'_>) -> Result<BTreeSet<Bytes>> {
-    let mut members = BTreeSet::new();
+    let mut members = Vec::new();
     walk(unit, set.elements().elements(), Direction::Forward, |record, _| {
-        members.insert(set.elements().suffix(&record));
+        members.push(set.elements().suffix(&record));
         ControlFlow::Continue(())
     })
     .await?;
-    Ok(members)
+    // They come in order, of which a set of all of them at once is built without searching.
+    Ok(members.into_iter().collect())
 }
 
 /// Puts a set of these members in place of whatever is at `key`; without members, nothing is left there.

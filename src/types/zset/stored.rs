@@ -150,18 +150,13 @@ async fn read_records(
     while members.len() < wanted {
         let limit = skipped.saturating_add(wanted - members.len()).min(PAGE_RECORDS);
         let page = unit.scan(&range, direction, limit).await?;
-        let is_last = page.len() < limit;
-        if let Some((last, _)) = page.last() {
-            match direction {
-                Direction::Forward => range = range.after(last),
-                Direction::Backward => range.end = last.clone(),
-            }
-        }
         let passed = skipped.min(page.len());
         skipped -= passed;
         members.extend(page.iter().skip(passed).map(|(record, _)| zset.elements().scored(record)));
-        if is_last {
-            break;
+        let Some((last, _)) = page.last().filter(|_| page.len() == limit) else { break };
+        match direction {
+            Direction::Forward => range = range.after(last),
+            Direction::Backward => range.end = last.clone(),
         }
     }
     Ok(members)
