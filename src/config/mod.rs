@@ -93,7 +93,7 @@ pub struct StoreSettings {
     pub backend: Backend,
     /// The namespace that prefixes every record, at most 255 bytes.
     pub namespace: String,
-    /// Memory for records as last committed that are read one by one: short strings, metadata, fields, members; 0 for
+    /// Memory for records as last committed: short strings, metadata, fields, members, and short runs of elements; 0 for
     /// none.
     pub record_cache: Size,
 }

@@ -346,7 +346,7 @@ mod tests {
                 })
             })
             .collect();
-        for number in 1..20_000 {
+        for number in 1..10_000 {
             write_all(&keyspace, number).await;
         }
         is_over.store(true, Ordering::SeqCst);

@@ -130,6 +130,7 @@ fn decode_part(page: &mut Bytes) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyspace::{Encodings, fixture::keyspace};
 
     fn codec() -> KeyCodec {
         KeyCodec::new("test", false).unwrap()
@@ -161,6 +162,34 @@ mod tests {
         let beyond = KeyRange::new(elements.start.clone(), codec().elements(0, b"key", 2).end);
         assert!(!is_kept(&beyond, &records(1, 0)));
         assert!(!is_kept(&codec().metadata_range(0), &[]));
+    }
+
+    #[tokio::test]
+    async fn a_scan_sees_what_was_committed_and_what_its_own_unit_writes() {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        let (range, all) = (codec().elements(0, b"key", 1), records(3, 10));
+        let write = |unit: &mut Unit<'_>, number: usize| unit.put_record(all[number].0.clone(), all[number].1.clone());
+        for number in 0..all.len() {
+            for intent in [Intent::Read, Intent::Read, Intent::Write] {
+                let mut unit = keyspace.begin(intent).await.unwrap();
+                assert_eq!(unit.scan(&range, Direction::Forward, 10).await.unwrap(), all[..number]);
+                if intent == Intent::Write {
+                    write(&mut unit, number);
+                    assert_eq!(unit.scan(&range, Direction::Forward, 10).await.unwrap(), all[..=number]);
+                    unit.commit().await.unwrap();
+                }
+            }
+        }
+        let mut old = keyspace.begin(Intent::Read).await.unwrap();
+        old.snapshot().await.unwrap();
+        let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+        unit.delete_record(all[0].0.clone());
+        unit.commit().await.unwrap();
+        for _ in 0..2 {
+            let mut unit = keyspace.begin(Intent::Read).await.unwrap();
+            assert_eq!(unit.scan(&range, Direction::Forward, 10).await.unwrap(), all[1..]);
+        }
+        assert_eq!(old.scan(&range, Direction::Forward, 10).await.unwrap(), all);
     }
 
     #[test]
