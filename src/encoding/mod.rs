@@ -40,5 +40,5 @@ pub use lease::LeaseRecord;
 pub use member::{decode_member, encode_member, index_of_member, member_of_index};
 pub use metadata::{Body, LIST_START, Metadata, Type, ZsetBounds, ZsetOrder};
 pub use score::{decode_member_score, decode_score, encode_member_score, encode_score};
-pub use slot::{SLOTS, slot, slot_prefix};
+pub use slot::{SLOTS, rank_of_record, slot, slot_prefix, slot_rank, slots_in_order};
 pub use version::KeyVersions;

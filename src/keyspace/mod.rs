@@ -4,6 +4,7 @@
 //! be the same for every type lives here and only here: live metadata and expiry, key-versions, the garbage that a
 //! dead key leaves, latches, watches and the map of databases.
 
+mod ahead;
 mod cache;
 mod clock;
 mod collection;

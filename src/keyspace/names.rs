@@ -2,10 +2,18 @@ use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange};
 
 use super::{Result, Unit};
-use crate::encoding::{Metadata, SLOTS, slot};
+use crate::encoding::{Metadata, SLOTS, rank_of_record, slot, slot_rank, slots_in_order};
 
-/// The most slots that one page looks into, on a store that spreads keys by slot: many may be empty.
-const PAGE_SLOTS_MAX: u16 = 256;
+/// How many slots one look goes over, on a store that spreads keys by slot: at first, and at most. Most slots of a small
+/// database are empty, and those of a large one are on many servers.
+const SPAN_FIRST: u16 = 16;
+const SPAN_MAX: u16 = 512;
+
+/// How many times as many slots the next look goes over if one did not find enough.
+const SPAN_GROWTH: u16 = 4;
+
+/// The most looks that one page takes: enough to pass all slots of an empty database, unless others fill them.
+const LOOKS_MAX: usize = 64;
 
 /// From how many neighbours [`Unit::random_name`] chooses.
 const NEIGHBOURS: usize = 32;
@@ -59,6 +67,7 @@ impl Unit<'_> {
         self.metadata_in(&range, Direction::Forward, limit).await
     }
 
+    /// Reads ahead over as many slots as the last look has shown to be worth it, past whatever else lies there.
     async fn metadata_page_by_slot(
         &mut self,
         db: u8,
@@ -67,21 +76,49 @@ impl Unit<'_> {
     ) -> Result<(Vec<(Bytes, Bytes)>, Option<Bytes>)> {
         let physical = self.physical(db)?;
         let (first, after) = slot_position(position);
-        let mut records = Vec::new();
-        let end = first.saturating_add(PAGE_SLOTS_MAX).min(SLOTS);
-        for slot in first..end {
-            let mut range = self.codec().metadata_range_of_slot(physical, slot);
-            if let Some(name) = after.filter(|_| slot == first) {
-                range = range.after(&self.codec().metadata(physical, name));
+        let (mut rank, mut after) = (slot_rank(first), after.map(Bytes::copy_from_slice));
+        let (mut records, mut span) = (Vec::new(), SPAN_FIRST);
+        for _ in 0..LOOKS_MAX {
+            let last = rank.saturating_add(span - 1).min(SLOTS - 1);
+            let (Some(mut ahead), Some(end)) = (self.metadata_at(physical, rank), self.metadata_at(physical, last))
+            else {
+                return Ok((records, None));
+            };
+            ahead.end = end.end;
+            if let Some(name) = &after {
+                ahead = ahead.after(&self.codec().metadata(physical, name));
             }
-            let (more, last) = self.metadata_in(&range, Direction::Forward, limit - records.len()).await?;
-            records.extend(more);
-            if let Some(last) = last {
-                return Ok((records, Some(position_after(&last, true))));
+            let wanted = limit - records.len();
+            let found = self.scan(&ahead, Direction::Forward, wanted).await?;
+            let reached = found.last().filter(|_| found.len() >= wanted).map(|(record, _)| record.clone());
+            let named = found.into_iter().filter_map(|(record, value)| Some((self.name_in(physical, &record)?, value)));
+            records.extend(named);
+            (rank, after, span) = match reached {
+                None => (last + 1, None, (span * SPAN_GROWTH).min(SPAN_MAX)),
+                Some(record) => {
+                    let reached = rank_of_record(&record);
+                    let is_over = self.metadata_at(physical, reached).is_some_and(|range| range.end <= record);
+                    let passed = reached.saturating_sub(rank).max(1);
+                    (reached + u16::from(is_over), self.name_in(physical, &record), passed)
+                }
+            };
+            if records.len() >= limit {
+                break;
             }
         }
-        let next = (end < SLOTS).then(|| [&[AT_SLOT], &end.to_be_bytes()[..]].concat().into());
-        Ok((records, next))
+        Ok((records, position_at(rank, after.as_ref())))
+    }
+
+    /// The metadata of the slot with so many before it; `None` after the last one.
+    fn metadata_at(&self, physical: u8, rank: u16) -> Option<KeyRange> {
+        let slot = slots_in_order().get(usize::from(rank))?;
+        Some(self.codec().metadata_range_of_slot(physical, *slot))
+    }
+
+    /// The user key of a metadata record of this database; `None` for any other record.
+    fn name_in(&self, physical: u8, record: &Bytes) -> Option<Bytes> {
+        let (_, name) = self.codec().decode_metadata_key(record).filter(|&(db, _)| db == physical)?;
+        Some(record.slice_ref(name))
     }
 
     /// The names and values of the first `limit` of a range of metadata, and the last name if there may be more.
@@ -116,9 +153,8 @@ impl Unit<'_> {
     pub async fn random_name(&mut self, db: u8) -> Result<Option<Bytes>> {
         self.ready_to_read().await?;
         let drawn = if self.keyspace().capabilities().range_partitioned {
-            let slot = self.keyspace().random().below(u64::from(SLOTS)) as u16;
-            let position = [&[AT_SLOT], &slot.to_be_bytes()[..]].concat();
-            self.choose_from(db, Some(position.into())).await?
+            let rank = self.keyspace().random().below(u64::from(SLOTS)) as u16;
+            self.choose_from(db, position_at(rank, None)).await?
         } else {
             let neighbours = self.neighbours_of_random_place(db).await?;
             self.choose(neighbours)
@@ -169,12 +205,18 @@ pub(super) fn position_after(name: &Bytes, is_partitioned: bool) -> Bytes {
     if is_partitioned { [&[AFTER_NAME], &**name].concat().into() } else { name.clone() }
 }
 
+/// The position after the key `after`, or else where the slot with so many before it begins; `None` if all is over.
+fn position_at(rank: u16, after: Option<&Bytes>) -> Option<Bytes> {
+    let at_slot = |slot: &u16| [&[AT_SLOT], &slot.to_be_bytes()[..]].concat().into();
+    after.map(|name| position_after(name, true)).or_else(|| slots_in_order().get(usize::from(rank)).map(at_slot))
+}
+
 /// The slot that a position is in, and the name after which it goes on there.
 fn slot_position(position: Option<&[u8]>) -> (u16, Option<&[u8]>) {
     match position {
         Some([AFTER_NAME, name @ ..]) => (slot(name), Some(name)),
         Some(&[AT_SLOT, high, low]) => (u16::from_be_bytes([high, low]), None),
-        _ => (0, None),
+        _ => (slots_in_order().first().copied().unwrap_or_default(), None),
     }
 }
 
@@ -200,7 +242,7 @@ mod tests {
     use super::*;
     use crate::{
         keyspace::{Clock, Encodings, Intent, Key, Keyspace, ManualClock, fixture::keyspace_over},
-        types::string,
+        types::{set, string, zset},
     };
 
     /// A keyspace over a store in one order, and one over a store that spreads keys by slot.
@@ -212,7 +254,7 @@ mod tests {
         ]
     }
 
-    async fn set(keyspace: &Keyspace, name: &str, expires_at_ms: Option<i64>) {
+    async fn put(keyspace: &Keyspace, name: &str, expires_at_ms: Option<i64>) {
         let mut unit = keyspace.begin(Intent::Write).await.unwrap();
         let key = Key { db: 0, name: Bytes::copy_from_slice(name.as_bytes()) };
         string::set(&mut unit, &key, Bytes::new(), expires_at_ms).unwrap();
@@ -229,10 +271,10 @@ mod tests {
         for (keyspace, clock) in keyspaces().await {
             let staying: BTreeSet<_> = (0..50).map(|i| Bytes::from(format!("stays {i}"))).collect();
             for name in &staying {
-                set(&keyspace, std::str::from_utf8(name).unwrap(), None).await;
+                put(&keyspace, std::str::from_utf8(name).unwrap(), None).await;
             }
-            set(&keyspace, "", None).await;
-            set(&keyspace, "expired", Some(clock.now_ms() as i64 + 5)).await;
+            put(&keyspace, "", None).await;
+            put(&keyspace, "expired", Some(clock.now_ms() as i64 + 5)).await;
             clock.advance_ms(6);
             let (mut seen, mut position, mut count) = (BTreeSet::new(), None, 0);
             loop {
@@ -243,11 +285,49 @@ mod tests {
                 if position.is_none() {
                     break;
                 }
-                set(&keyspace, &format!("comes {count}"), None).await;
+                put(&keyspace, &format!("comes {count}"), None).await;
                 count += 1;
             }
             assert!(seen.is_superset(&staying) && seen.contains(&Bytes::new()));
             assert!(!seen.contains(&b"expired"[..]));
+        }
+    }
+
+    /// Elements, and the keys of another database, lie in the same slots.
+    #[tokio::test]
+    async fn pages_hold_each_key_once_whatever_lies_between() {
+        for (keyspace, _) in keyspaces().await {
+            let mut expected = Vec::new();
+            for number in 0..60 {
+                let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+                let elements: Vec<Bytes> = (0..number).map(|element| format!("element {element}").into()).collect();
+                let name = Bytes::from(format!("key {number}"));
+                for db in 0..u8::from(number % 2 == 0) + 1 {
+                    let key = Key { db, name: name.clone() };
+                    let scored = elements.iter().map(|element| (element.clone(), 1.0)).collect();
+                    match number % 3 {
+                        0 => string::set(&mut unit, &key, Bytes::new(), None).unwrap(),
+                        1 => drop(set::add(&mut unit, &key, &elements).await.unwrap()),
+                        _ => drop(zset::replace(&mut unit, &key, scored).await.unwrap()),
+                    }
+                }
+                unit.commit().await.unwrap();
+                expected.push(name);
+            }
+            expected.sort_unstable();
+            for limit in [1, 7, 1_000] {
+                let (mut seen, mut position) = (Vec::new(), None);
+                loop {
+                    let page = page(&keyspace, position.as_ref(), limit).await;
+                    seen.extend(page.keys.into_iter().map(|(name, _)| name));
+                    position = page.next;
+                    if position.is_none() {
+                        break;
+                    }
+                }
+                seen.sort_unstable();
+                assert_eq!(seen, expected, "pages of {limit}");
+            }
         }
     }
 
@@ -257,9 +337,9 @@ mod tests {
             let mut unit = keyspace.begin(Intent::Read).await.unwrap();
             assert_eq!(unit.random_name(0).await.unwrap(), None);
             for name in ["a", "b", "key:0001", "key:0002", "zzzzzzzzzz"] {
-                set(&keyspace, name, None).await;
+                put(&keyspace, name, None).await;
             }
-            set(&keyspace, "key:0000", Some(clock.now_ms() as i64)).await;
+            put(&keyspace, "key:0000", Some(clock.now_ms() as i64)).await;
             clock.advance_ms(1);
             let mut drawn = BTreeSet::new();
             for _ in 0..500 {
@@ -281,7 +361,9 @@ mod tests {
 
     #[test]
     fn positions_by_slot_name_a_slot_or_the_last_key() {
-        assert_eq!(slot_position(None), (0, None));
+        assert_eq!(slot_position(None), (slots_in_order()[0], None));
+        assert_eq!(position_at(slot_rank(258), None).unwrap(), &[AT_SLOT, 1, 2][..]);
+        assert_eq!(position_at(SLOTS, None), None);
         assert_eq!(slot_position(Some(&[AT_SLOT, 1, 2])), (258, None));
         assert_eq!(slot_position(Some(b"\x01foo")), (12182, Some(&b"foo"[..])));
     }

@@ -1,15 +1,16 @@
-use std::ops::Range;
+use std::{cmp::Ordering, ops::Range};
 
 use respgate_backend_api::KeyRange;
 
 use super::Keyspace;
-use crate::encoding::{KeyCodec, SLOTS};
+use crate::encoding::{KeyCodec, SLOTS, slot_rank, slots_in_order};
 
 /// Into how many shares the slots are cut on stores that several gateways use.
 const SHARES: u8 = 16;
 
 /// Where records of keys lie side by side: a physical database, and on range-partitioned stores one slot of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Ordered by database, and then as in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) db: u8,
     pub(super) slot: Option<u16>,
@@ -49,6 +50,18 @@ impl Place {
     }
 }
 
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.db, self.slot.map(slot_rank)).cmp(&(other.db, other.slot.map(slot_rank)))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Keyspace {
     /// Into how many shares work on all keys is cut, so that gateways can divide it among themselves.
     pub fn shares(&self) -> u8 {
@@ -59,7 +72,7 @@ impl Keyspace {
     pub(super) fn places_of_share(&self, share: u8) -> Vec<Place> {
         let mut databases = self.databases.current().mapped().to_vec();
         databases.sort_unstable();
-        databases.into_iter().flat_map(|db| self.places(db, slots_of_share(share))).collect()
+        databases.into_iter().flat_map(|db| self.places(db, ranks_of_share(share))).collect()
     }
 
     /// All places of a physical database.
@@ -67,14 +80,16 @@ impl Keyspace {
         self.places(db, 0..SLOTS)
     }
 
-    fn places(&self, db: u8, slots: Range<u16>) -> impl Iterator<Item = Place> + use<> {
+    fn places(&self, db: u8, ranks: Range<u16>) -> impl Iterator<Item = Place> + use<> {
         let is_partitioned = self.capabilities.range_partitioned;
-        let slots = if is_partitioned { slots } else { 0..1 };
-        slots.map(move |slot| Place { db, slot: is_partitioned.then_some(slot) })
+        let ranks = if is_partitioned { ranks } else { 0..1 };
+        let slots = slots_in_order().get(usize::from(ranks.start)..usize::from(ranks.end)).unwrap_or_default();
+        slots.iter().map(move |&slot| Place { db, slot: is_partitioned.then_some(slot) })
     }
 }
 
-fn slots_of_share(share: u8) -> Range<u16> {
+/// Neighbouring slots, in the order of the store: a look for the next record then stays within few regions.
+fn ranks_of_share(share: u8) -> Range<u16> {
     let slots = SLOTS / u16::from(SHARES);
     let first = u16::from(share) * slots;
     first..first + slots

@@ -7,10 +7,6 @@ use super::{Error, Intent, Keyspace, Result};
 /// How many records one unit deletes: about what a commit in one phase takes.
 const PAGE: usize = 200;
 
-/// Over how many ranges one look for the next record goes. Most slots of a small database are empty, and a look over too
-/// many would go to too many servers.
-const RANGES: usize = 512;
-
 impl Keyspace {
     /// Deletes the records of a retired database, and then makes its number free again.
     ///
@@ -44,24 +40,14 @@ impl Keyspace {
         if !unit.reread_databases().await?.is_retired(physical) {
             return Ok(None);
         }
-        let mut rest = ranges;
-        loop {
-            let (Some(first), Some(last)) = (rest.first(), rest.get(..RANGES).unwrap_or(rest).last()) else {
-                return Ok(Some(rest));
-            };
-            let ahead = KeyRange::new(first.start.clone(), last.end.clone());
-            let found = unit.scan(&ahead, Direction::Forward, 1).await?.into_iter().next();
-            let end = found.as_ref().map_or(&last.end, |(record, _)| record);
-            let passed = rest.partition_point(|range| range.end <= *end);
-            rest = rest.get(passed..).unwrap_or_default();
-            if let Some(range) = rest.first().filter(|range| found.is_some_and(|(record, _)| range.contains(&record))) {
-                for (record, _) in unit.scan(range, Direction::Forward, PAGE).await? {
-                    unit.delete_record(record);
-                }
-                unit.commit().await?;
-                return Ok(Some(rest));
+        let rest = unit.skip_empty(ranges, |range| range).await?;
+        if let Some(range) = rest.first() {
+            for (record, _) in unit.scan(range, Direction::Forward, PAGE).await? {
+                unit.delete_record(record);
             }
+            unit.commit().await?;
         }
+        Ok(Some(rest))
     }
 
     async fn set_free(&self, physical: u8) -> Result<()> {

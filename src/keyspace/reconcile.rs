@@ -42,7 +42,7 @@ impl Keyspace {
                 while let Some(rest) = range {
                     swept.seen = 0;
                     let mut unit = self.begin(Intent::Read).await?;
-                    let from = self.sweep_orders(&mut unit, rest.clone(), &mut swept).await?;
+                    let from = self.sweep_orders(&mut unit, &rest, &mut swept).await?;
                     range = from.map(|start| KeyRange { start, ..rest });
                 }
             }
@@ -55,12 +55,12 @@ impl Keyspace {
     pub(super) async fn sweep_orders(
         &self,
         unit: &mut Unit<'_>,
-        range: KeyRange,
+        range: &KeyRange,
         swept: &mut Swept,
     ) -> Result<Option<Bytes>> {
         let Some(sidecar) = &self.sidecar else { return Ok(None) };
         let limit = PAGE - swept.seen;
-        let page = unit.scan(&range, Direction::Forward, limit).await?;
+        let page = unit.scan(range, Direction::Forward, limit).await?;
         for (record, value) in &page {
             if matches!(Metadata::decode(value)?.body, Body::Zset { order: ZsetOrder::Sidecar(_), .. })
                 && let Some(key) = self.key_of(unit, record)

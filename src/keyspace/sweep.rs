@@ -1,10 +1,12 @@
 //! The walks over all that is stored, a step at a time: keys that have expired unseen, elements without a key, and orders in
 //! the sidecar that differ from the store.
 
+use std::iter::Peekable;
+
 use bytes::{BufMut, Bytes};
 use respgate_backend_api::{Direction, KeyRange};
 
-use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, lease::Next, place::Place};
+use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, ahead::RANGES_MAX, lease::Next, place::Place};
 use crate::encoding::{Metadata, Owner};
 
 /// About how many keys or collections one step looks at.
@@ -13,8 +15,8 @@ pub(super) const PAGE: usize = 256;
 /// How many keys one unit deletes: it must not keep others waiting for its latches, nor for the thread that it runs on.
 const UNIT: usize = 32;
 
-/// Into how many ranges one step looks: many slots of a range-partitioned store may be empty.
-const RANGES_MAX: usize = 256;
+/// The most batches of ranges that one step looks into: many slots of a range-partitioned store may be empty.
+const BATCHES_MAX: usize = 16;
 
 /// What one step of a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub struct Swept {
     /// False if another gateway has taken the lease.
     pub is_ours: bool,
 }
+
+/// The number of a place's garbage among the ranges that the sweep of orphans looks into: it lies before all elements.
+const GARBAGE: u8 = 0;
+
+/// Of what one step looks into: a place, which of its ranges, and that range, as far as it has not been looked at.
+type Stretch = (Place, u8, KeyRange);
 
 /// Where a sweep goes on. Ordered as the sweep walks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +82,11 @@ impl Keyspace {
         let start = Position::decode(&lease.state.position, is_partitioned);
         let mut swept = Swept { is_round_over: true, ..Swept::default() };
         let mut next = Bytes::new();
-        let mut ranges = self.ranges_from(lease, start);
-        for (place, number, range) in ranges.by_ref().take(RANGES_MAX) {
-            let from = match lease.duty {
-                Duty::Expired => self.sweep_expired(&mut unit, range, &mut swept).await?,
-                Duty::Orphans => self.sweep_orphans(&mut unit, place, range, &mut swept).await?,
-                Duty::Orders => self.sweep_orders(&mut unit, range, &mut swept).await?,
-            };
-            if let Some(from) = from {
-                next = Position { place, range: number, from }.encode();
+        let mut ranges = self.ranges_from(lease, start).peekable();
+        for _ in 0..BATCHES_MAX {
+            let batch = batch_of_database(&mut ranges);
+            if let Some(position) = self.sweep_batch(&mut unit, lease.duty, &batch, &mut swept).await? {
+                next = position.encode();
                 break;
             }
         }
@@ -102,18 +106,44 @@ impl Keyspace {
         Ok(swept)
     }
 
-    /// The ranges of a share that lie at or after a position.
-    fn ranges_from(
+    /// Sweeps the ranges of a batch that are not empty. Gives where to go on if that was enough for one step.
+    async fn sweep_batch(
         &self,
-        lease: &Lease,
-        start: Option<Position>,
-    ) -> impl Iterator<Item = (Place, u8, KeyRange)> + use<'_> {
+        unit: &mut Unit<'_>,
+        duty: Duty,
+        mut batch: &[Stretch],
+        swept: &mut Swept,
+    ) -> Result<Option<Position>> {
+        loop {
+            batch = unit.skip_empty(batch, |(.., range)| range).await?;
+            let Some(((place, number, range), rest)) = batch.split_first() else { return Ok(None) };
+            let from = match duty {
+                Duty::Expired => self.sweep_expired(unit, range, swept).await?,
+                Duty::Orphans if *number == GARBAGE => {
+                    // Left by a gateway that is gone, perhaps.
+                    self.litter.add(*place, 0);
+                    None
+                }
+                Duty::Orphans => self.sweep_orphans(unit, range.clone(), swept).await?,
+                Duty::Orders => self.sweep_orders(unit, range, swept).await?,
+            };
+            if let Some(from) = from {
+                return Ok(Some(Position { place: *place, range: *number, from }));
+            }
+            batch = rest;
+        }
+    }
+
+    /// The ranges of a share that lie at or after a position, those of one database after the other in the order of the
+    /// store.
+    fn ranges_from(&self, lease: &Lease, start: Option<Position>) -> impl Iterator<Item = Stretch> + use<'_> {
         let duty = lease.duty;
         let ranges = self.places_of_share(lease.share).into_iter().flat_map(move |place| {
-            let ranges = match duty {
+            let mut ranges = match duty {
                 Duty::Expired | Duty::Orders => vec![place.metadata(&self.codec)],
-                Duty::Orphans => place.elements(&self.codec),
+                Duty::Orphans => [vec![place.garbage(&self.codec)], place.elements(&self.codec)].concat(),
             };
+            ranges.sort_unstable_by(|one, other| one.start.cmp(&other.start));
             (0..).zip(ranges).map(move |(number, range)| (place, number, range))
         });
         ranges.filter_map(move |(place, number, range)| {
@@ -127,9 +157,9 @@ impl Keyspace {
     }
 
     /// Deletes the expired keys among the first ones of a range of metadata. Gives where to go on in it.
-    async fn sweep_expired(&self, unit: &mut Unit<'_>, range: KeyRange, swept: &mut Swept) -> Result<Option<Bytes>> {
+    async fn sweep_expired(&self, unit: &mut Unit<'_>, range: &KeyRange, swept: &mut Swept) -> Result<Option<Bytes>> {
         let limit = PAGE - swept.seen;
-        let page = unit.scan(&range, Direction::Forward, limit).await?;
+        let page = unit.scan(range, Direction::Forward, limit).await?;
         let mut expired = Vec::new();
         for (record, value) in &page {
             if Metadata::decode(value)?.is_expired(unit.now_ms()) {
@@ -173,14 +203,9 @@ impl Keyspace {
     async fn sweep_orphans(
         &self,
         unit: &mut Unit<'_>,
-        place: Place,
         mut range: KeyRange,
         swept: &mut Swept,
     ) -> Result<Option<Bytes>> {
-        if !unit.scan(&place.garbage(&self.codec), Direction::Forward, 1).await?.is_empty() {
-            // Left by a gateway that is gone, perhaps.
-            self.litter.add(place, 0);
-        }
         while swept.seen < PAGE {
             let first = unit.scan(&range, Direction::Forward, 1).await?;
             let Some((record, _)) = first.first() else { return Ok(None) };
@@ -209,6 +234,13 @@ impl Keyspace {
         unit.commit().await?;
         Ok(is_orphan)
     }
+}
+
+/// The next ranges that one look may go over: all of one database, in the order of the store.
+fn batch_of_database(ranges: &mut Peekable<impl Iterator<Item = Stretch>>) -> Vec<Stretch> {
+    let db = ranges.peek().map(|(place, ..)| place.db);
+    let same = std::iter::from_fn(|| ranges.next_if(|(place, ..)| Some(place.db) == db));
+    same.take(RANGES_MAX).collect()
 }
 
 #[cfg(test)]

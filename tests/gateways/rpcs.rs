@@ -49,6 +49,36 @@ fn writes() {
     costs(&["RPUSH list {}"], &[("Tso", 1), ("KvGet", 1), ("KvPrewrite", 1)]);
 }
 
+/// What walks over a whole database does not ask for each of its slots.
+#[test]
+fn walks() {
+    /// Far less than there are slots, and enough for what runs in the background.
+    const SCANS_MAX: u64 = 400;
+
+    let fleet = Fleet::start(1);
+    let mut conn = fleet.gateways[0].connect();
+    for number in 0..20 {
+        conn.run(&format!("SET string{number} 1"));
+        conn.run(&format!("RPUSH list{number} a b c"));
+        conn.run(&format!("ZADD zset{number} 1 a 2 b 3 c"));
+    }
+    let keys = |reply: Value| if let Value::Array(keys) = reply { keys.len() } else { 0 };
+    let mut counted = |command: &str| {
+        fleet.cluster.take_rpcs();
+        let reply = conn.run(command);
+        let scans = fleet.cluster.take_rpcs().get("KvScan").copied().unwrap_or_default();
+        assert!(scans <= SCANS_MAX, "{command}: {scans} scans");
+        reply
+    };
+    assert_eq!(counted("DBSIZE"), Value::Integer(60));
+    assert_eq!(keys(counted("KEYS *")), 60);
+    assert!(matches!(counted("RANDOMKEY"), Value::Bulk(_)));
+    let Value::Array(page) = counted("SCAN 0 COUNT 100") else { panic!("not a page") };
+    assert_eq!((page[0].clone(), keys(page[1].clone())), (Value::bulk("0"), 60));
+    counted("SELECT 1");
+    assert_eq!(counted("DBSIZE"), Value::Integer(0));
+}
+
 /// A hundred commands in a pipeline cost what one does.
 #[test]
 fn pipelines() {
