@@ -22,6 +22,9 @@ const CURSOR_SWEEP: Duration = Duration::from_secs(60 * 60);
 /// How often the tally of keys is asked whether anybody still needs it.
 const TALLY_REST: Duration = Duration::from_secs(10);
 
+/// How often the store is told which versions of records it may forget.
+const FORGETTING: Duration = Duration::from_secs(60);
+
 /// Works until the gateway shuts down. Whatever is interrupted is taken up again by the next run.
 pub async fn run(gateway: Arc<Gateway>) {
     tokio::select! {
@@ -32,6 +35,7 @@ pub async fn run(gateway: Arc<Gateway>) {
         () = sweep(&gateway, Duty::Expired) => {}
         () = sweep(&gateway, Duty::Orphans) => {}
         () = rest_tally(&gateway) => {}
+        () = forget_versions(&gateway), if gateway.keyspace.capabilities().shared => {}
         () = sweep(&gateway, Duty::Orders), if gateway.keyspace.has_sidecar() => {}
     }
 }
@@ -85,6 +89,31 @@ async fn collect_garbage(gateway: &Gateway) {
     }
 }
 
+/// Lets a store that many gateways share forget old versions, unless another gateway does. Never ends.
+async fn forget_versions(gateway: &Gateway) {
+    loop {
+        let pause = match try_to_forget_versions(gateway).await {
+            Ok(true) => FORGETTING,
+            Ok(false) => return std::future::pending().await,
+            Err(error) => {
+                tracing::warn!(%error, "old versions could not be forgotten yet");
+                FORGETTING / 10
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// False if the store needs nobody for it. Whoever fails lets the lease run out, and so tells nobody that it was done.
+async fn try_to_forget_versions(gateway: &Gateway) -> Result<bool> {
+    let Some(mut lease) = gateway.keyspace.take_lease(Duty::Versions, 0, FORGETTING / 2).await? else {
+        return Ok(true);
+    };
+    let is_ours = gateway.keyspace.backend().forget_versions().await?;
+    gateway.keyspace.rest(&mut lease).await?;
+    Ok(is_ours)
+}
+
 /// Lets the tally of keys fall asleep when nobody asks for it any more.
 async fn rest_tally(gateway: &Gateway) {
     loop {
@@ -134,7 +163,7 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
     let (wanted, counter) = match lease.duty {
         Duty::Expired => (settings.sweep_keys, &gateway.statistics.expired_swept),
         Duty::Orphans => (settings.sweep_collections, &gateway.statistics.orphans_found),
-        Duty::Orders => (settings.sweep_keys, &gateway.statistics.orders_mended),
+        Duty::Orders | Duty::Versions => (settings.sweep_keys, &gateway.statistics.orders_mended),
     };
     let (mut seen, mut found) = (0, 0);
     loop {

@@ -256,7 +256,10 @@ async fn background(context: &Context<'_>) -> Result<Section> {
             .field(&format!("{name}_last_round_age"), last_round_age(&leases, now_ms))
             .field(&format!("{name}_owner"), owners(&leases, now_ms));
     }
-    Ok(section)
+    let versions = keyspace.leases(Duty::Versions).await?;
+    Ok(section
+        .field("versions_last_forgotten_age", last_round_age(&versions, now_ms))
+        .field("versions_owner", owners(&versions, now_ms)))
 }
 
 /// Where the sweep of each share goes on that is not at its beginning, in hexadecimal digits.

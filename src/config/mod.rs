@@ -4,6 +4,7 @@
 //! `config/respgate.toml` lists every key with its default and its unit.
 
 mod source;
+mod tikv;
 mod units;
 
 use std::{path::PathBuf, time::Duration};
@@ -11,6 +12,7 @@ use std::{path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 
 pub use source::{ConfigError, Flag, load};
+pub use tikv::TikvSettings;
 pub use units::{Secret, Size, Span};
 
 /// Everything that can be configured.
@@ -143,28 +145,6 @@ pub struct RocksdbSettings {
     pub background_jobs: usize,
     /// Files kept open.
     pub open_files_max: usize,
-}
-
-/// The store in a cluster.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TikvSettings {
-    /// Hosts and ports of the placement driver.
-    pub pd: Vec<String>,
-    /// The keyspace, on a cluster with API version 2; empty for none.
-    pub keyspace: String,
-    /// Stands before every key, on a cluster that others use too.
-    pub key_prefix: String,
-    /// How long one call to the store may take in all.
-    pub timeout: Span,
-    /// How long one request to one server may take.
-    pub request_timeout: Span,
-    /// The certificate of the authority that signed the cluster's certificates, in PEM; empty for no TLS.
-    pub tls_ca: PathBuf,
-    /// Our certificate, in PEM.
-    pub tls_cert: PathBuf,
-    /// The key of our certificate, in PEM.
-    pub tls_key: PathBuf,
 }
 
 /// When a write is on the disk.
@@ -300,21 +280,6 @@ impl Default for RocksdbSettings {
     }
 }
 
-impl Default for TikvSettings {
-    fn default() -> Self {
-        Self {
-            pd: vec!["127.0.0.1:2379".to_owned()],
-            keyspace: String::new(),
-            key_prefix: String::new(),
-            timeout: Span(Duration::from_secs(5)),
-            request_timeout: Span(Duration::from_secs(2)),
-            tls_ca: PathBuf::new(),
-            tls_cert: PathBuf::new(),
-            tls_key: PathBuf::new(),
-        }
-    }
-}
-
 impl Default for EncodingSettings {
     fn default() -> Self {
         Self { string_chunk_threshold: Size(64 << 10), hash: 0, set: 0, zset: 0 }
@@ -380,12 +345,7 @@ impl Settings {
         self.sidecar.check_url().map_err(|cause| ("sidecar.url", cause.to_owned()))?;
         within("rocksdb.block_cache", self.rocksdb.block_cache.0, 1 << 20, 1 << 44)?;
         within("rocksdb.write_buffers", self.rocksdb.write_buffers.0, 1 << 20, 1 << 44)?;
-        within("tikv.key_prefix", self.tikv.key_prefix.len() as u64, 0, 255)
-            .map_err(|(key, _)| (key, "it may have at most 255 bytes".to_owned()))?;
-        let tls = [&self.tikv.tls_ca, &self.tikv.tls_cert, &self.tikv.tls_key];
-        if tls.iter().any(|file| file.as_os_str().is_empty()) != tls.iter().all(|file| file.as_os_str().is_empty()) {
-            return Err(("tikv.tls_ca", "TLS needs tls_ca, tls_cert and tls_key".to_owned()));
-        }
+        self.tikv.check()?;
         self.server.unix_socket_mode().map(drop).map_err(|cause| ("server.unix_socket_perm", cause))
     }
 

@@ -20,6 +20,8 @@ pub enum Duty {
     Orphans = 2,
     /// Comparing the orders in the sidecar with the store.
     Orders = 3,
+    /// Letting the store forget old versions of records.
+    Versions = 4,
 }
 
 /// The right to do one share of a duty, for some time.
@@ -39,6 +41,13 @@ pub(super) enum Next {
     Work,
     /// Somebody else may go on.
     Rest,
+}
+
+impl Duty {
+    /// True if the work is not about keys, and so is not cut into shares: it is share 0.
+    fn is_whole(self) -> bool {
+        self == Self::Versions
+    }
 }
 
 impl Keyspace {
@@ -100,7 +109,8 @@ impl Keyspace {
 
     /// The leases on all shares of a duty as the store has them, for operators; `None` for one that was never taken.
     pub async fn leases(&self, duty: Duty) -> Result<Vec<Option<LeaseRecord>>> {
-        let records: Vec<Bytes> = (0..self.shares()).map(|share| self.codec.lease(duty as u8, share)).collect();
+        let shares = if duty.is_whole() { 1 } else { self.shares() };
+        let records: Vec<Bytes> = (0..shares).map(|share| self.codec.lease(duty as u8, share)).collect();
         let values = self.begin(Intent::Read).await?.read_many(records).await?;
         values.into_iter().map(|value| Ok(value.map(|value| LeaseRecord::decode(&value)).transpose()?)).collect()
     }

@@ -72,7 +72,7 @@ impl Keyspace {
         self.keep_lease(lease, Next::Rest).await.map(drop)
     }
 
-    /// Does one step of the duty that `lease` is for.
+    /// Does one step of the sweep that `lease` is for.
     ///
     /// Each thing that is to be deleted is looked at again under its latch, in a unit that conflicts with whoever changes
     /// it elsewhere: a key that was given more time meanwhile survives.
@@ -126,6 +126,7 @@ impl Keyspace {
                 }
                 Duty::Orphans => self.sweep_orphans(unit, range.clone(), swept).await?,
                 Duty::Orders => self.sweep_orders(unit, range, swept).await?,
+                Duty::Versions => None,
             };
             if let Some(from) = from {
                 return Ok(Some(Position { place: *place, range: *number, from }));
@@ -141,6 +142,7 @@ impl Keyspace {
         let ranges = self.places_of_share(lease.share).into_iter().flat_map(move |place| {
             let mut ranges = match duty {
                 Duty::Expired | Duty::Orders => vec![place.metadata(&self.codec)],
+                Duty::Versions => Vec::new(),
                 Duty::Orphans => [vec![place.garbage(&self.codec)], place.elements(&self.codec)].concat(),
             };
             ranges.sort_unstable_by(|one, other| one.start.cmp(&other.start));

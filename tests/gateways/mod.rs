@@ -3,7 +3,10 @@
 mod faults;
 mod rpcs;
 
-use std::thread;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use respgate_test_cluster::TestCluster;
 
@@ -50,6 +53,20 @@ fn what_one_gateway_writes_the_others_see_at_once() {
         assert_eq!(conns[reader].run("DEL hash"), Value::Integer(1));
         assert_eq!(conns[writer].run("EXISTS hash"), Value::Integer(0));
     }
+}
+
+/// One of the gateways moves the cluster's safe point, and every one can tell.
+#[test]
+fn old_versions_are_forgotten() {
+    let fleet = Fleet::start(2);
+    for mut conn in fleet.connect() {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !conn.run("INFO background").text().contains("versions_last_forgotten_age:0") {
+            assert!(Instant::now() < until, "{}", conn.run("INFO background"));
+            thread::yield_now();
+        }
+    }
+    assert!(fleet.cluster.take_rpcs().contains_key("UpdateGCSafePoint"));
 }
 
 /// Counters, and a list, under clients of all gateways at once.

@@ -48,6 +48,13 @@ pub trait KvBackend: Send + Sync + 'static {
     /// to the number of keys where the store can; calling it again is harmless. For ranges that nothing refers to.
     async fn delete_range(&self, range: KeyRange) -> Result<()>;
 
+    /// Forgets the versions of records that nobody can be reading any more, where the store leaves that to its users: what
+    /// open snapshots see stays. False if there is nothing to be done here, now or later; a store that forgets by itself
+    /// needs no more than this. One of the store's users calls it about once a minute.
+    async fn forget_versions(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// `Ok` if the store would take a read and a write now; otherwise the reason why not.
     async fn health(&self) -> Result<()>;
 

@@ -14,7 +14,7 @@ use tikv_client::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{TikvOptions, connection::Connection, failure::Failure, keys::Keys, limits};
+use crate::{TikvOptions, connection::Connection, failure::Failure, keys::Keys, limits, versions::Moments};
 
 /// How long to wait for a lock of somebody else: about five seconds in all, because one that nobody removes lives three.
 const LOCK_BACKOFF: Backoff = Backoff::no_jitter_backoff(2, 200, 32);
@@ -25,6 +25,8 @@ pub(crate) struct Cluster {
     pub(crate) keys: Keys,
     pub(crate) limits: Capabilities,
     pub(crate) counts: Counts,
+    pub(crate) moments: Moments,
+    pub(crate) gc_lag: Option<Duration>,
     timeout: Duration,
 }
 
@@ -46,6 +48,8 @@ impl Cluster {
             limits: limits::capabilities(keys.prefix_bytes()),
             keys,
             counts: Counts::default(),
+            moments: Moments::default(),
+            gc_lag: options.gc_lag,
             timeout: options.timeout,
         }
     }

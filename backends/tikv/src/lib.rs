@@ -16,6 +16,7 @@ mod pending;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use std::{fmt, sync::Arc};
 
@@ -87,6 +88,10 @@ impl KvBackend for TikvBackend {
     async fn delete_range(&self, range: KeyRange) -> Result<()> {
         self.cluster.connection.check_open()?;
         deletion::delete_range(self, range).await
+    }
+
+    async fn forget_versions(&self) -> Result<bool> {
+        versions::forget(&self.cluster).await
     }
 
     async fn health(&self) -> Result<()> {

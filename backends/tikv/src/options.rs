@@ -15,6 +15,9 @@ pub struct TikvOptions {
     pub request_timeout: Duration,
     /// The keyspace, on a cluster with API version 2.
     pub keyspace: Option<String>,
+    /// For how long the cluster keeps what was overwritten or deleted, if the gateways are to say when it goes; `None` where
+    /// somebody else does, such as TiDB. More than any unit takes: each gateway knows only of its own.
+    pub gc_lag: Option<Duration>,
     /// Stands before every key, on a cluster that others use too.
     pub key_prefix: Bytes,
 }
@@ -28,6 +31,7 @@ impl TikvOptions {
             timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(2),
             keyspace: None,
+            gc_lag: Some(Duration::from_secs(600)),
             key_prefix: Bytes::new(),
         }
     }

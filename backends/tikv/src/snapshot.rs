@@ -12,6 +12,7 @@ use crate::{
     commit::commit,
     failure::Failure,
     pending::Pending,
+    versions::Moment,
 };
 
 /// The most keys of one request for many.
@@ -26,11 +27,14 @@ pub(crate) struct TikvSnapshot {
     read_at: Timestamp,
     /// `None` once it has been committed.
     pending: Mutex<Option<Pending>>,
+    /// Keeps old versions for as long as they may be read.
+    _moment: Moment,
 }
 
 impl TikvSnapshot {
     pub(crate) fn new(cluster: &Arc<Cluster>, read_at: Timestamp, pending: Pending) -> Self {
-        Self { cluster: Arc::clone(cluster), read_at, pending: Mutex::new(Some(pending)) }
+        let moment = Moment::new(cluster, &read_at);
+        Self { cluster: Arc::clone(cluster), read_at, pending: Mutex::new(Some(pending)), _moment: moment }
     }
 
     /// Repeats a read until it succeeds, cannot succeed, or takes too long. `None` if it asks for too much at once.

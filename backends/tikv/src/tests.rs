@@ -171,6 +171,43 @@ async fn a_locking_snapshot_goes_first() {
     assert_eq!(cluster.locks(), 0);
 }
 
+/// Old versions go when they are older than the lag, but not what a snapshot of this process reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_that_nobody_reads_are_forgotten() {
+    let cluster = TestCluster::start();
+    let lagging = open(options(cluster.pd())).await;
+    let eager = open(TikvOptions { gc_lag: Some(Duration::ZERO), ..options(cluster.pd()) }).await;
+    let off = open(TikvOptions { gc_lag: None, ..options(cluster.pd()) }).await;
+    let old = Some(Bytes::from("1"));
+    assert_eq!(put(&eager, &["key"], "1", &[]).await, Ok(()));
+    let elsewhere = lagging.snapshot().await.unwrap();
+    let here = eager.snapshot().await.unwrap();
+    assert_eq!(put(&eager, &["key"], "2", &[]).await, Ok(()));
+    assert_eq!(off.forget_versions().await, Ok(false));
+    for store in [&lagging, &eager] {
+        let before = cluster.collected();
+        assert_eq!(store.forget_versions().await, Ok(true));
+        collected_after(&cluster, before).await;
+        assert_eq!(elsewhere.get(b"key").await.unwrap(), old);
+        assert_eq!(here.get(b"key").await.unwrap(), old);
+    }
+    drop(here);
+    let before = cluster.collected();
+    assert_eq!(eager.forget_versions().await, Ok(true));
+    collected_after(&cluster, before).await;
+    // A snapshot that is older than the lag of who forgets, which must not be, shows that the version is gone.
+    assert_ne!(elsewhere.get(b"key").await, Ok(old));
+    assert_eq!(get(&eager, "key").await.unwrap(), "2");
+}
+
+async fn collected_after(cluster: &TestCluster, before: u64) {
+    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    while cluster.collected() <= before {
+        assert!(tokio::time::Instant::now() < until);
+        tokio::task::yield_now().await;
+    }
+}
+
 /// A store that cannot be reached says so at once, and is there once it can be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_cluster_is_waited_for() {

@@ -60,6 +60,10 @@ impl KvBackend for Yielding {
         Ok(())
     }
 
+    async fn forget_versions(&self) -> Result<bool> {
+        self.0.forget_versions().await
+    }
+
     async fn health(&self) -> Result<()> {
         self.0.health().await
     }

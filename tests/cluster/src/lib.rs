@@ -121,6 +121,11 @@ impl TestCluster {
         self.ask("GET", "/data", "")["locks"].as_u64().unwrap()
     }
 
+    /// Up to which moment old versions have been forgotten since the start; 0 for none.
+    pub fn collected(&self) -> u64 {
+        self.ask("GET", "/data", "")["collected"].as_u64().unwrap()
+    }
+
     fn ask(&self, method: &str, path: &str, body: &str) -> Value {
         let mut connection = TcpStream::connect(&self.admin).unwrap();
         let length = body.len();
