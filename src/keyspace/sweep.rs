@@ -9,11 +9,9 @@ use respgate_backend_api::{Direction, KeyRange};
 use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, ahead::RANGES_MAX, lease::Next, place::Place};
 use crate::encoding::{Metadata, Owner};
 
-/// About how many keys or collections one step looks at.
-pub(super) const PAGE: usize = 256;
-
-/// How many keys one unit deletes: it must not keep others waiting for its latches, nor for the thread that it runs on.
-const UNIT: usize = 32;
+/// About how many keys or collections one step looks at, and at most deletes: less than half a millisecond of work. A
+/// client's command may have to wait for it on a machine with few processors.
+pub(super) const PAGE: usize = 64;
 
 /// The most batches of ranges that one step looks into: many slots of a range-partitioned store may be empty.
 const BATCHES_MAX: usize = 16;
@@ -169,10 +167,7 @@ impl Keyspace {
             }
         }
         swept.seen += page.len();
-        for keys in expired.chunks(UNIT) {
-            swept.found += self.bury_expired(keys).await?;
-            tokio::task::yield_now().await;
-        }
+        swept.found += self.bury_expired(&expired).await?;
         Ok(page.last().filter(|_| page.len() == limit).map(|(last, _)| range.after(last).start))
     }
 
