@@ -158,6 +158,8 @@ async fn sweep_share(gateway: &Gateway, duty: Duty, share: u8, pause: Duration) 
 async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
     /// One of so many seen is many.
     const MANY: usize = 10;
+    /// How long to work, a step at a time, before a pause: timers know no shorter one.
+    const STINT: Duration = Duration::from_millis(1);
 
     let settings = gateway.settings().background.clone();
     let (wanted, counter) = match lease.duty {
@@ -166,6 +168,7 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
         Duty::Orders | Duty::Versions => (settings.sweep_keys, &gateway.statistics.orders_mended),
     };
     let (mut seen, mut found) = (0, 0);
+    let mut worked = Duration::ZERO;
     loop {
         let began = Instant::now();
         let swept = gateway.keyspace.sweep(lease).await?;
@@ -179,6 +182,11 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
             return Ok(found > 0 && found * MANY >= seen);
         }
         // Most of the time belongs to the clients, whatever there is to do.
-        tokio::time::sleep(began.elapsed() * 2).await;
+        worked += began.elapsed();
+        if worked < STINT {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(std::mem::take(&mut worked) * 2).await;
+        }
     }
 }

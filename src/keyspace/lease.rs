@@ -50,6 +50,13 @@ impl Duty {
     }
 }
 
+impl Lease {
+    /// When it was last taken or renewed, in milliseconds.
+    pub(super) fn kept_at_ms(&self) -> i64 {
+        self.state.deadline_ms - millis(TERM)
+    }
+}
+
 impl Keyspace {
     /// Takes the lease on a share of a duty, if nobody else holds it and it has rested for `pause`.
     ///

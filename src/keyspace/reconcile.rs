@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange};
 
-use super::{Intent, Key, Keyspace, Order, Result, Scope, Swept, Unit, order::Members, sweep::PAGE};
+use super::{Intent, Key, Keyspace, Order, Result, Scope, Swept, Unit, order::Members};
 use crate::{
     encoding::{Body, Metadata, Owner, ZsetOrder},
     sidecar::Sidecar,
@@ -59,7 +59,7 @@ impl Keyspace {
         swept: &mut Swept,
     ) -> Result<Option<Bytes>> {
         let Some(sidecar) = &self.sidecar else { return Ok(None) };
-        let limit = PAGE - swept.seen;
+        let limit = self.sweep_page() - swept.seen;
         let page = unit.scan(range, Direction::Forward, limit).await?;
         for (record, value) in &page {
             if matches!(Metadata::decode(value)?.body, Body::Zset { order: ZsetOrder::Sidecar(_), .. })

@@ -9,9 +9,16 @@ use respgate_backend_api::{Direction, KeyRange};
 use super::{Duty, Intent, Key, Keyspace, Lease, Result, Scope, Unit, ahead::RANGES_MAX, lease::Next, place::Place};
 use crate::encoding::{Metadata, Owner};
 
-/// About how many keys or collections one step looks at, and at most deletes: less than half a millisecond of work. A
-/// client's command may have to wait for it on a machine with few processors.
-pub(super) const PAGE: usize = 64;
+/// About how many keys or collections one step looks at, and at most deletes, where the store is in this process: little
+/// more work than a client's command, which may have to wait for it on a machine with few processors.
+const PAGE: usize = 16;
+
+/// The same where steps mostly wait for the store.
+const REMOTE_PAGE: usize = 256;
+
+/// How long a lease is not renewed, nor the position noted, while steps follow each other. Writing that down would cost as
+/// much as a step.
+const KEEP_MS: i64 = 100;
 
 /// The most batches of ranges that one step looks into: many slots of a range-partitioned store may be empty.
 const BATCHES_MAX: usize = 16;
@@ -25,7 +32,7 @@ pub struct Swept {
     pub found: usize,
     /// True if the step came to the end of the share.
     pub is_round_over: bool,
-    /// False if another gateway has taken the lease.
+    /// False if another gateway is known to have taken the lease.
     pub is_ours: bool,
 }
 
@@ -94,14 +101,24 @@ impl Keyspace {
             next = Position { place, range, from }.encode();
         }
         drop(ranges);
+        let now_ms = unit.now_ms();
         drop(unit);
         swept.is_round_over = next.is_empty();
         if lease.duty == Duty::Orders && lease.share == 0 && swept.is_round_over {
             swept.found += self.delete_orphaned_orders().await?;
         }
         lease.state.position = next;
-        swept.is_ours = self.keep_lease(lease, Next::Work).await?;
+        swept.is_ours = if swept.is_round_over || now_ms >= lease.kept_at_ms() + KEEP_MS {
+            self.keep_lease(lease, Next::Work).await?
+        } else {
+            true
+        };
         Ok(swept)
+    }
+
+    /// About how many keys or collections one step looks at.
+    pub(super) fn sweep_page(&self) -> usize {
+        if self.capabilities.shared { REMOTE_PAGE } else { PAGE }
     }
 
     /// Sweeps the ranges of a batch that are not empty. Gives where to go on if that was enough for one step.
@@ -158,7 +175,7 @@ impl Keyspace {
 
     /// Deletes the expired keys among the first ones of a range of metadata. Gives where to go on in it.
     async fn sweep_expired(&self, unit: &mut Unit<'_>, range: &KeyRange, swept: &mut Swept) -> Result<Option<Bytes>> {
-        let limit = PAGE - swept.seen;
+        let limit = self.sweep_page() - swept.seen;
         let page = unit.scan(range, Direction::Forward, limit).await?;
         let mut expired = Vec::new();
         for (record, value) in &page {
@@ -203,7 +220,7 @@ impl Keyspace {
         mut range: KeyRange,
         swept: &mut Swept,
     ) -> Result<Option<Bytes>> {
-        while swept.seen < PAGE {
+        while swept.seen < self.sweep_page() {
             let first = unit.scan(&range, Direction::Forward, 1).await?;
             let Some((record, _)) = first.first() else { return Ok(None) };
             let Some(owner) = self.codec.decode_owner(record) else {
