@@ -6,8 +6,12 @@ use std::{
 use bytes::Bytes;
 use respgate_backend_api as backend;
 
-use super::{Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, session::Watched};
+use super::{
+    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot, session::Watched,
+};
 use crate::{
+    config::PipelineOrder,
+    encoding::slot,
     keyspace::{Intent, LatchGuards, Scope, Unit},
     resp::Reply,
 };
@@ -51,6 +55,14 @@ impl Step {
         self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
     }
 
+    /// The slot that all keys of the step lie in, if it has keys and may share a unit.
+    pub(super) fn slot(&self) -> Option<u16> {
+        let (entry, args) = self.command().filter(|_| !self.runs_alone())?;
+        let mut slots = entry.command.keys_among(args).map(|name| slot(name));
+        let first = slots.next()?;
+        slots.all(|slot| slot == first).then_some(first)
+    }
+
     /// The reply if the unit fails with `error`.
     fn refused(&self, error: &Error) -> Reply {
         match self {
@@ -88,8 +100,7 @@ impl Replies {
 }
 
 impl<'a> Plan<'a> {
-    fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
-        let reply_bytes_max = gateway.settings().unit.reply_bytes_max.as_usize();
+    fn pipeline(steps: &'a [Step], reply_bytes_max: usize) -> Self {
         Self { steps, watched: &[], reply_bytes_max, may_stream: true }
     }
 
@@ -99,16 +110,37 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Runs the steps of a pipeline as one unit of work and gives their replies, in order.
+/// Carries out what a pipeline begins with: in one unit of work, or in units side by side if only the order within slots
+/// counts. Gives the replies, in order, and removes the steps that they answer.
 ///
-/// There may be fewer replies than steps: a unit ends early when its replies have become large, or with one that is so
-/// large that it is sent page by page. At least one step is
-/// answered. A unit that keeps meeting conflicts, or is more than the store takes at once, is split into one unit a
+/// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
+/// with one that is so large that it is sent page by page.
+pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
+    let unit = gateway.settings().unit.clone();
+    let reply_bytes_max = unit.reply_bytes_max.as_usize();
+    if unit.pipeline_order == PipelineOrder::Slot {
+        return by_slot::execute(gateway, session, steps, reply_bytes_max).await;
+    }
+    let replies = execute_unit(gateway, session, steps, reply_bytes_max).await;
+    steps.drain(..replies.replies.len());
+    replies
+}
+
+/// Runs steps of a pipeline as one unit of work and gives their replies, in order, of which there may be fewer than steps.
+///
+/// A unit that keeps meeting conflicts, or is more than the store takes at once, is split into one unit a
 /// step; nobody promised that a pipeline is atomic.
-pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Replies {
-    match run_until_committed(gateway, session, Plan::pipeline(gateway, steps)).await {
+pub(super) async fn execute_unit(
+    gateway: &Gateway,
+    session: &mut Session,
+    steps: &[Step],
+    reply_bytes_max: usize,
+) -> Replies {
+    match run_until_committed(gateway, session, Plan::pipeline(steps, reply_bytes_max)).await {
         Ok(replies) => replies.unwrap_or_default(),
-        Err(error) if steps.len() > 1 && may_split(&error) => run_one_by_one(gateway, session, steps).await,
+        Err(error) if steps.len() > 1 && may_split(&error) => {
+            run_one_by_one(gateway, session, steps, reply_bytes_max).await
+        }
         Err(error) => Replies::only(steps.iter().map(|step| step.refused(&error)).collect()),
     }
 }
@@ -128,21 +160,23 @@ fn may_split(error: &Error) -> bool {
     matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_)))
 }
 
-async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Replies {
-    let mut replies = Vec::with_capacity(steps.len());
+async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step], reply_bytes_max: usize) -> Replies {
+    let mut answered = Replies::default();
+    let mut reply_bytes = 0;
     for step in steps {
-        match run_until_committed(gateway, session, Plan::pipeline(gateway, std::slice::from_ref(step))).await {
-            Ok(reply) => {
-                let Replies { replies: reply, stream } = reply.unwrap_or_default();
-                replies.extend(reply);
-                if stream.is_some() {
-                    return Replies { replies, stream };
-                }
-            }
-            Err(error) => replies.push(step.refused(&error)),
+        let plan = Plan::pipeline(std::slice::from_ref(step), reply_bytes_max);
+        let Replies { replies, stream } = match run_until_committed(gateway, session, plan).await {
+            Ok(replies) => replies.unwrap_or_default(),
+            Err(error) => Replies::only(vec![step.refused(&error)]),
+        };
+        reply_bytes += replies.iter().map(Reply::bytes).sum::<usize>();
+        answered.replies.extend(replies);
+        answered.stream = stream;
+        if reply_bytes > reply_bytes_max || answered.stream.is_some() {
+            break;
         }
     }
-    Replies::only(replies)
+    answered
 }
 
 /// What one attempt to run a unit leaves to the next one.

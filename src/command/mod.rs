@@ -4,6 +4,7 @@
 //! and the COMMAND command all derive from the row.
 
 mod args;
+mod by_slot;
 mod client;
 mod config;
 mod connection;

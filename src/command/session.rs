@@ -44,6 +44,20 @@ impl Session {
         }
     }
 
+    /// What commands see of the session that run beside others of it. None of them changes the connection.
+    pub fn beside(&self) -> Self {
+        Self {
+            client: Arc::clone(&self.client),
+            db: self.db,
+            protocol: self.protocol,
+            authenticated: self.authenticated,
+            reply_mode: self.reply_mode,
+            transaction: None,
+            watched: Vec::new(),
+            closing: false,
+        }
+    }
+
     /// Back to where a new connection stands: RESET.
     pub fn reset(&mut self, gateway: &Gateway) {
         *self = Self::new(Arc::clone(&self.client), gateway);

@@ -6,6 +6,7 @@
 mod source;
 mod tikv;
 mod units;
+mod work;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use source::{ConfigError, Flag, load};
 pub use tikv::TikvSettings;
 pub use units::{Secret, Size, Span};
+pub use work::{PipelineOrder, UnitSettings};
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -71,20 +73,6 @@ pub struct ServerSettings {
     pub input_buffer_max: Size,
     /// How long one argument, and so a string, may be.
     pub bulk_bytes_max: Size,
-}
-
-/// Units of work.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UnitSettings {
-    /// How many commands of a pipeline make one unit at most.
-    pub pipeline_commands_max: usize,
-    /// How many bytes of requests make one unit at most; a single larger request is a unit of its own.
-    pub pipeline_bytes_max: Size,
-    /// A unit of a pipeline ends early when its replies exceed this.
-    pub reply_bytes_max: Size,
-    /// How often a unit is run again after a conflict.
-    pub conflict_retries_max: u32,
 }
 
 /// The store.
@@ -241,17 +229,6 @@ impl Default for ServerSettings {
             shutdown_timeout: Span(Duration::from_secs(10)),
             input_buffer_max: Size(1 << 30),
             bulk_bytes_max: Size(512 << 20),
-        }
-    }
-}
-
-impl Default for UnitSettings {
-    fn default() -> Self {
-        Self {
-            pipeline_commands_max: 128,
-            pipeline_bytes_max: Size(1 << 20),
-            reply_bytes_max: Size(1 << 20),
-            conflict_retries_max: 16,
         }
     }
 }

@@ -40,7 +40,7 @@ use bytes::Bytes;
 use respgate_backend_api::{Capabilities, KvBackend};
 
 use crate::{
-    encoding::{KeyCodec, KeyVersions},
+    encoding::{KeyCodec, KeyVersions, slot_prefix},
     sidecar::Sidecar,
 };
 
@@ -227,6 +227,12 @@ impl Keyspace {
     /// How new keys are stored.
     pub fn encodings(&self) -> Encodings {
         self.encodings
+    }
+
+    /// The number of the part of the store in which the keys of a slot lie; units that keep to one of them commit at the
+    /// least cost. Keys of one slot are in one part, as far as this goes.
+    pub fn partition(&self, slot: u16) -> u64 {
+        if self.capabilities.range_partitioned { self.backend.partition(&slot_prefix(slot)) } else { 0 }
     }
 
     /// The clock by which keys expire where the store has none.

@@ -72,11 +72,7 @@ impl Pipeline {
                 self.steps.clear();
                 Replies { replies: vec![self.execute_transaction().await], stream: None }
             }
-            steps => {
-                let replies = command::execute(&self.gateway, &mut self.session, steps).await;
-                self.steps.drain(..replies.replies.len());
-                replies
-            }
+            _ => command::execute(&self.gateway, &mut self.session, &mut self.steps).await,
         };
         let Replies { mut replies, stream } = replies;
         if stream.is_some() {

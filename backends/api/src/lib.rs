@@ -55,6 +55,14 @@ pub trait KvBackend: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// The number of the part of the store that `key` lies in, as far as is known without asking. A commit within one part
+    /// is cheaper than one that spans several, and commits to different parts do not hold each other up.
+    ///
+    /// Only a hint: parts may split, merge and move at any time. A store that is all of one piece has part 0.
+    fn partition(&self, _key: &[u8]) -> u64 {
+        0
+    }
+
     /// `Ok` if the store would take a read and a write now; otherwise the reason why not.
     async fn health(&self) -> Result<()>;
 

@@ -94,6 +94,10 @@ impl KvBackend for TikvBackend {
         versions::forget(&self.cluster).await
     }
 
+    fn partition(&self, key: &[u8]) -> u64 {
+        key.first().map_or(0, |byte| u64::from(byte >> 4))
+    }
+
     async fn health(&self) -> Result<()> {
         // A timestamp says that there is a placement driver, the read that there is a leader for at least one region.
         self.snapshot().await?.get(b"d#").await.map(drop)
