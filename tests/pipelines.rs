@@ -9,7 +9,7 @@ const CONNECTIONS: u64 = 50;
 const COMMANDS: usize = 1_000;
 
 /// Mixed commands on keys that only this client uses, some of which fail.
-fn mixed_commands(client: u64) -> Vec<Vec<String>> {
+pub(crate) fn mixed_commands(client: u64) -> Vec<Vec<String>> {
     let mut rng = StdRng::seed_from_u64(client);
     let mut command = || {
         let key = format!("client:{client}:{}", rng.random_range(0..8));

@@ -194,6 +194,7 @@ impl Attempts {
         const LOCKS_AFTER: u32 = 6;
 
         if intent == Intent::Write && self.conflicts >= LOCKS_AFTER && !self.guards.is_empty() {
+            gateway.statistics.unit_lockings.add(1);
             return Ok(gateway.keyspace.begin_locking(&self.guards).await?);
         }
         Ok(gateway.keyspace.begin(intent).await?)
@@ -211,6 +212,10 @@ async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Pla
             Err(Error::Store(backend::Error::Conflict)) if may_retry => {
                 gateway.statistics.unit_conflicts.add(1);
                 tokio::time::sleep(backoff(gateway, attempts.conflicts)).await;
+            }
+            Err(error @ Error::Store(backend::Error::Conflict)) => {
+                gateway.statistics.units_given_up.add(1);
+                return Err(error);
             }
             Err(Error::Unannounced { wait_ms }) if may_retry => gateway.keyspace.announce_change(wait_ms).await?,
             outcome => return outcome,

@@ -173,6 +173,8 @@ fn stats(context: &Context<'_>) -> Section {
         .field("total_error_replies", statistics.error_replies.get())
         .field("units_committed", statistics.units_committed.get())
         .field("unit_conflicts", statistics.unit_conflicts.get())
+        .field("unit_lockings", statistics.unit_lockings.get())
+        .field("units_given_up", statistics.units_given_up.get())
 }
 
 fn replication(context: &Context<'_>) -> Section {

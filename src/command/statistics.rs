@@ -28,8 +28,12 @@ pub struct Statistics {
     pub commands_processed: Counter,
     /// Units committed.
     pub units_committed: Counter,
-    /// Units that were run again after a conflict.
+    /// How often a unit was run again after a conflict.
     pub unit_conflicts: Counter,
+    /// How often a unit locked what it relies on beforehand, because it had met many conflicts.
+    pub unit_lockings: Counter,
+    /// Units that were given up because conflicts did not end: their client was told, or they were split.
+    pub units_given_up: Counter,
     /// Dead keys whose elements were deleted in the background.
     pub garbage_collected: Counter,
     /// Expired keys that were deleted in the background.
@@ -93,6 +97,8 @@ impl Statistics {
             commands_processed: Counter::default(),
             units_committed: Counter::default(),
             unit_conflicts: Counter::default(),
+            unit_lockings: Counter::default(),
+            units_given_up: Counter::default(),
             garbage_collected: Counter::default(),
             expired_swept: Counter::default(),
             orphans_found: Counter::default(),
@@ -162,6 +168,8 @@ impl Statistics {
             &self.commands_processed,
             &self.units_committed,
             &self.unit_conflicts,
+            &self.unit_lockings,
+            &self.units_given_up,
             &self.garbage_collected,
             &self.expired_swept,
         ];

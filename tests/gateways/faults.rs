@@ -124,7 +124,7 @@ fn busy_servers_and_moving_regions_are_waited_for() {
             assert!(values.elements().iter().all(|value| *value == Value::bulk(round.to_string())), "round {round}");
         }
     }
-    let late = gateway(&fleet.cluster);
+    let late = gateway(&fleet.cluster, &[]);
     assert_eq!(late.connect().run("GET counter"), Value::bulk(expected.to_string()));
 }
 
