@@ -9,7 +9,7 @@ use respgate_backend_api::{KvBackend, WriteSet};
 use respgate_backend_rocksdb::{RocksdbBackend, RocksdbOptions};
 use tokio::runtime::Builder;
 
-use crate::ratio::spread;
+use crate::{random::Xorshift, ratio::spread};
 
 /// What to measure, and how often.
 #[derive(Args)]
@@ -83,7 +83,7 @@ async fn measure(backend: &Arc<dyn KvBackend>, options: &Options, operation: Ope
                 backend: Arc::clone(backend),
                 keys: options.keys,
                 value: vec![b'x'; options.value_bytes].into(),
-                state: task + 1,
+                random: Xorshift::new(task),
             };
             tokio::spawn(work.run(operation, share))
         })
@@ -98,7 +98,7 @@ struct Work {
     backend: Arc<dyn KvBackend>,
     keys: u64,
     value: Bytes,
-    state: u64,
+    random: Xorshift,
 }
 
 impl Work {
@@ -122,11 +122,8 @@ impl Work {
         Ok(())
     }
 
-    /// A key as the gateway would write it for redis-benchmark. xorshift is random enough to spread keys.
+    /// A key as the gateway would write it for redis-benchmark.
     fn random_key(&mut self) -> Bytes {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        format!("m#\x07default\0key:{:012}", self.state % self.keys).into()
+        format!("m#\x07default\0key:{:012}", self.random.below(self.keys)).into()
     }
 }

@@ -1,4 +1,4 @@
-//! Respgate beside Redis, in one run on one machine.
+//! Respgate beside Redis, and beside the stores under it, in one run on one machine.
 //!
 //! Absolute speeds depend on the machine and on what else it does; ratios of two servers that take turns do so much
 //! less. Every figure that this program prints is therefore measured in turns, and the spread is printed with it.
@@ -7,9 +7,11 @@ mod collections;
 mod engine;
 mod idle;
 mod memory;
+mod random;
 mod ratio;
 mod server;
 mod space;
+mod tikv;
 mod traffic;
 
 use std::path::PathBuf;
@@ -25,7 +27,7 @@ struct Arguments {
     /// Redis.
     #[arg(long, default_value = "redis-server", global = true)]
     redis: PathBuf,
-    /// Without one, everything but `expiry`, `deletion` and `memory` is measured.
+    /// Without one, everything but `expiry`, `deletion`, `memory` and `tikv` is measured.
     #[command(subcommand)]
     measure: Option<Measure>,
 }
@@ -46,6 +48,8 @@ enum Measure {
     Deletion(space::Deletion),
     /// How much memory the gateway takes while much is written.
     Memory(memory::Options),
+    /// A gateway on a TiKV cluster, beside the bare client of the cluster, and its pipelines beside single commands.
+    Tikv(tikv::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -57,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Some(Measure::Engine(options)) => engine::run(&options),
         Some(Measure::Idle(options)) => idle::run(&servers, &options),
         Some(Measure::Memory(options)) => memory::run(&servers, &options),
+        Some(Measure::Tikv(options)) => tikv::run(&servers, &options),
         Some(Measure::Expiry(options)) => space::expiry(&servers, &options),
         Some(Measure::Deletion(options)) => space::deletion(&servers, &options),
         None => {

@@ -45,6 +45,28 @@ impl Programs {
         Server::start(name, command, port, directory)
     }
 
+    /// A gateway in front of the TiKV cluster whose placement driver this is, once it has reached it. Its data are in a
+    /// namespace of their own.
+    pub fn start_respgate_on_tikv(&self, name: &'static str, pd: &str, order: &str) -> anyhow::Result<Server> {
+        let server = self.start_respgate_with(
+            name,
+            &[
+                ("RESPGATE_STORE__BACKEND", "tikv"),
+                ("RESPGATE_STORE__NAMESPACE", "bench"),
+                ("RESPGATE_TIKV__PD", &format!("[\"{pd}\"]")),
+                ("RESPGATE_UNIT__PIPELINE_ORDER", order),
+            ],
+        )?;
+        let mut connection = server.connect()?;
+        for _ in 0..200 {
+            if ask(&mut connection, "EXISTS ready")?.starts_with(':') {
+                return Ok(server);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        bail!("{name} does not reach the cluster at {pd}")
+    }
+
     /// Redis without persistence: the speed of memory alone, which is what a store on disk is up against.
     pub fn start_redis(&self) -> anyhow::Result<Server> {
         let directory = tempfile::tempdir()?;
