@@ -22,6 +22,7 @@
 mod client_library;
 mod command_table;
 mod crash;
+mod crowds;
 mod encode_version;
 mod expiry;
 #[cfg(feature = "tikv")]

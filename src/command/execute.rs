@@ -1,5 +1,6 @@
 use std::{
     mem,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -7,7 +8,8 @@ use bytes::Bytes;
 use respgate_backend_api as backend;
 
 use super::{
-    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot, session::Watched,
+    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot, crowd,
+    session::Watched,
 };
 use crate::{
     config::PipelineOrder,
@@ -55,6 +57,11 @@ impl Step {
         self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
     }
 
+    /// The keys of the step.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Bytes> {
+        self.command().into_iter().flat_map(|(entry, args)| entry.command.keys_among(args))
+    }
+
     /// The slot that all keys of the step lie in, if it has keys and may share a unit.
     pub(super) fn slot(&self) -> Option<u16> {
         let (entry, args) = self.command().filter(|_| !self.runs_alone())?;
@@ -94,7 +101,7 @@ pub struct Replies {
 }
 
 impl Replies {
-    fn only(replies: Vec<Reply>) -> Self {
+    pub(super) fn only(replies: Vec<Reply>) -> Self {
         Self { replies, stream: None }
     }
 }
@@ -110,12 +117,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Carries out what a pipeline begins with: in one unit of work, or in units side by side if only the order within slots
-/// counts. Gives the replies, in order, and removes the steps that they answer.
+/// Carries out what a pipeline begins with: in one unit of work, which it shares with other connections if many write to
+/// the same key, or in units side by side if only the order within slots counts. Gives the replies, in order, and removes the steps that they answer.
 ///
 /// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
 /// with one that is so large that it is sent page by page.
-pub async fn execute(gateway: &Gateway, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
+pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
+    if let Some(latch) = crowd::latch_before(gateway, steps) {
+        return crowd::join(gateway, session, latch, steps).await;
+    }
     let unit = gateway.settings().unit.clone();
     let reply_bytes_max = unit.reply_bytes_max.as_usize();
     if unit.pipeline_order == PipelineOrder::Slot {

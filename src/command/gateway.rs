@@ -4,7 +4,7 @@ use parking_lot::RwLock;
 use respgate_backend_api::KvBackend;
 use tokio_util::sync::CancellationToken;
 
-use super::Statistics;
+use super::{Statistics, crowd::Crowds};
 use crate::{
     client::{Clients, Pause},
     config::{Settings, SidecarSettings},
@@ -20,6 +20,8 @@ pub struct Gateway {
     pub clients: Clients,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// Who waits for keys that are much written to.
+    pub(super) crowds: Crowds,
     /// What has been counted.
     pub statistics: Statistics,
     /// When the gateway started.
@@ -55,6 +57,7 @@ impl Gateway {
             keyspace: Keyspace::open(backend, options).await?,
             clients: Clients::default(),
             pause: Pause::new(),
+            crowds: Crowds::default(),
             statistics: Statistics::new(),
             started_at: Instant::now(),
             run_id,

@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod connection;
 mod context;
+mod crowd;
 mod databases;
 mod dump;
 mod error;

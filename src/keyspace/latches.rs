@@ -1,5 +1,6 @@
 use std::hash::BuildHasher;
 
+use bytes::Bytes;
 use foldhash::quality::RandomState;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -49,6 +50,14 @@ impl Latches {
             Scope::Everything => self.lock_all(0..COUNT).await,
         };
         LatchGuards { _held: held.into_iter().flatten().collect() }
+    }
+
+    /// The number of the latch that all of `names` need, if there is one such latch and somebody holds it now.
+    pub fn contended<'n>(&self, names: impl IntoIterator<Item = &'n Bytes>) -> Option<usize> {
+        let mut positions = names.into_iter().map(|name| self.position(name));
+        let first = positions.next()?;
+        let latch = self.latches.get(first)?;
+        (latch.try_lock().is_err() && positions.all(|position| position == first)).then_some(first)
     }
 
     async fn lock_all(&self, ascending: impl IntoIterator<Item = usize>) -> Vec<Option<MutexGuard<'_, ()>>> {
