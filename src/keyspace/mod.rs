@@ -14,6 +14,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod garbage;
+mod hands;
 mod inventory;
 mod landmarks;
 mod latches;
@@ -52,6 +53,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use collection::Collection;
 pub use databases::Databases;
 pub use error::{Error, Result};
+pub use hands::{Drawn, Hand, Hands};
 pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
 pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
@@ -145,6 +147,7 @@ pub struct Keyspace {
     grace_ms: i64,
     /// Without one, sorted sets of encode-version 1 are out of reach.
     sidecar: Option<Sidecar>,
+    hands: Hands,
     landmarks: LandmarkCache,
 }
 
@@ -173,6 +176,7 @@ impl Keyspace {
             identity,
             grace_ms: i64::try_from(options.grace.as_millis()).unwrap_or(i64::MAX),
             sidecar: options.sidecar,
+            hands: Hands::new(),
             landmarks: LandmarkCache::new(),
         })
     }
@@ -243,6 +247,11 @@ impl Keyspace {
     /// Where random choices come from.
     pub fn random(&self) -> &Random {
         &self.random
+    }
+
+    /// What is to be removed next from sets, by chance.
+    pub fn hands(&self) -> &Hands {
+        &self.hands
     }
 
     /// What is known about large collections, for those who choose from them at random.

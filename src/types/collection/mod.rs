@@ -1,5 +1,6 @@
 //! What hashes, sets and sorted sets have in common: metadata with a count or without one, and elements.
 
+mod hand;
 mod sample;
 mod stream;
 
@@ -64,7 +65,7 @@ impl<'k> Open<'k> {
     }
 
     /// The version of the key.
-    fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.metadata.version
     }
 

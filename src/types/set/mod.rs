@@ -5,7 +5,7 @@
 
 mod algebra;
 
-use std::{collections::BTreeSet, ops::ControlFlow};
+use std::{collections::BTreeSet, iter, ops::ControlFlow};
 
 use bytes::Bytes;
 use respgate_backend_api::Direction;
@@ -41,6 +41,8 @@ pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<us
         records.len()
     };
     if added > 0 {
+        let suffixes = records.iter().map(|record| set.elements().suffix(record));
+        unit.keyspace().hands().add(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.put_record(record, Bytes::new()));
         set.settle(unit, added, 0).await?;
     }
@@ -58,6 +60,8 @@ pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result
     }
     let removed = records.len();
     if removed > 0 {
+        let suffixes = records.iter().map(|record| set.elements().suffix(record));
+        unit.keyspace().hands().remove(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.delete_record(record));
         set.settle(unit, 0, removed).await?;
     }
@@ -83,6 +87,7 @@ pub async fn move_member(unit: &mut Unit<'_>, from: &Key, to: &Key, member: &Byt
     }
     if from != to {
         unit.delete_record(record);
+        unit.keyspace().hands().remove(source.version(), iter::once(member.clone()));
         source.settle(unit, 0, 1).await?;
         add(unit, to, std::slice::from_ref(member)).await?;
     }
@@ -164,7 +169,11 @@ pub async fn sample(unit: &mut Unit<'_>, key: &Key, sample: Sample) -> Result<Op
 
 /// Removes members chosen at random, all with the same chance; `None` if there is no such set.
 pub async fn pop(unit: &mut Unit<'_>, key: &Key, count: usize) -> Result<Option<Vec<Bytes>>> {
-    let Some(members) = sample(unit, key, Sample::Distinct(count)).await? else { return Ok(None) };
+    let Some(set) = find(unit, key).await? else { return Ok(None) };
+    let members = match set.deal(unit, count).await? {
+        Some(members) => members,
+        None => set.sample(unit, Sample::Distinct(count)).await?.into_iter().map(|(member, _)| member).collect(),
+    };
     remove(unit, key, &members).await?;
     Ok(Some(members))
 }
