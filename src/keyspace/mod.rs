@@ -8,6 +8,7 @@ mod ahead;
 mod cache;
 mod clock;
 mod collection;
+mod consecutive;
 mod cursor;
 mod databases;
 mod error;

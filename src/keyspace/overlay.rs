@@ -7,6 +7,8 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use respgate_backend_api::{Direction, KeyRange, Result, Snapshot, Write};
 
+use super::consecutive::Consecutive;
+
 /// A record's value, or `None` if it does not exist.
 type Value = Option<Bytes>;
 
@@ -18,6 +20,7 @@ pub(super) struct Overlay {
     writes: BTreeMap<Bytes, Value>,
     /// Records read from the snapshot before a command asked for them.
     read_ahead: HashMap<Bytes, Value, RandomState>,
+    scanned: Consecutive,
     /// What each write of the running command replaced in `writes`: `None` if the record was not written before.
     undo: Vec<(Bytes, Option<Value>)>,
     bytes: usize,
@@ -89,7 +92,7 @@ impl Overlay {
 
     /// At most `limit` pairs of `range`, as if the writes were already in the snapshot.
     pub(super) async fn scan(
-        &self,
+        &mut self,
         snapshot: &dyn Snapshot,
         range: &KeyRange,
         direction: Direction,
@@ -99,10 +102,15 @@ impl Overlay {
             return Ok(Vec::new());
         }
         let bounds = (Bound::Included(&range.start), Bound::Excluded(&range.end));
-        let own = self.writes.range::<Bytes, _>(bounds);
-        let deleted = own.clone().filter(|(_, value)| value.is_none()).count();
+        let deleted = self.writes.range::<Bytes, _>(bounds).filter(|(_, value)| value.is_none()).count();
         // Own deletions hide at most `deleted` pairs, so this many are enough.
-        let stored = snapshot.scan(range, direction, limit.saturating_add(deleted)).await?;
+        let limit_stored = limit.saturating_add(deleted);
+        // Who only reads seldom takes one record after the other from one end.
+        let stored = match self.has_writes() {
+            true => self.scanned.scan(snapshot, range, direction, limit_stored).await?,
+            false => snapshot.scan(range, direction, limit_stored).await?,
+        };
+        let own = self.writes.range::<Bytes, _>(bounds);
         Ok(match direction {
             Direction::Forward => merge(own, stored, limit, |own, stored| own <= stored),
             Direction::Backward => merge(own.rev(), stored, limit, |own, stored| own >= stored),
