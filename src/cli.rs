@@ -109,6 +109,9 @@ struct Options {
     /// The path of a Unix socket to listen on too.
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
+    /// Host and port to answer monitoring on: /live, /ready and /metrics over HTTP.
+    #[arg(long, value_name = "HOST:PORT")]
+    admin: Option<String>,
 }
 
 /// Settings of the store and of the log that can be given as flags.
@@ -169,6 +172,7 @@ impl Options {
             ("--bind", "server.bind", self.bind.clone().map(Value::from)),
             ("--port", "server.port", self.port.map(Value::from)),
             ("--unix-socket", "server.unix_socket", self.unix_socket.clone().map(Value::from)),
+            ("--admin", "admin.bind", self.admin.clone().map(Value::from)),
         ])
     }
 }

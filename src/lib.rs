@@ -14,7 +14,7 @@
 //!
 //! Dependencies point downwards in this list only. Beside it stand [`background`], which works without being asked,
 //! [`operator`], which works on a store without serving, [`cli`] and [`config`], the only readers of flags, files and
-//! environment, and [`telemetry`].
+//! environment, [`telemetry`], the log and the names of figures, and [`process`], what the system knows of us.
 
 pub mod background;
 pub mod cli;
@@ -26,6 +26,7 @@ pub mod embedded;
 pub mod encoding;
 pub mod keyspace;
 pub mod operator;
+pub mod process;
 #[cfg(feature = "tikv")]
 pub mod remote;
 pub mod resp;

@@ -9,7 +9,7 @@ use respgate::{
     cli::{Action, Cli},
     config::{self, Backend, Settings},
     operator::{self, Outcome, Position, Task},
-    server::Server,
+    server::{Admin, Server},
     telemetry,
 };
 use respgate_backend_api::{Access, KvBackend};
@@ -81,6 +81,10 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
     let runtime = start_runtime(&settings)?;
     let deadline = settings.server.shutdown_timeout.as_duration();
     let result = runtime.block_on(async {
+        let admin = Admin::start(&settings.admin).await?;
+        if let Some(address) = admin.address() {
+            tracing::info!("monitoring at http://{address}/ready and /metrics");
+        }
         let backend = open_backend(&settings, Access::Create).await?;
         let server = Server::bind(settings, Arc::clone(&backend)).await?;
         for address in server.addresses() {
@@ -88,6 +92,7 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
         }
         let shutdown = CancellationToken::new();
         tokio::spawn(cancel_on_signal(shutdown.clone(), Signals::new()?));
+        admin.watch(&server);
         server.run(shutdown).await;
         backend.close().await?;
         tracing::info!("closed");

@@ -19,6 +19,7 @@
     reason = "a test fails by panicking, and tells why on its own output"
 )]
 
+mod admin;
 mod client_library;
 mod command_table;
 mod crash;

@@ -1,13 +1,14 @@
 //! INFO: what a gateway tells about itself, under the names that Redis' tools read.
 
-use std::{collections::BTreeSet, fmt::Display, fs};
+use std::{collections::BTreeSet, fmt::Display};
 
 use respgate_backend_api::Statistics as StoreStatistics;
 
 use super::{Args, Command, Context, Flags, Result, Table};
 use crate::{
     encoding::LeaseRecord,
-    keyspace::Duty,
+    keyspace::{self, Duty},
+    process,
     resp::Reply,
     version::{REDIS_VERSION, RESPGATE_VERSION},
 };
@@ -77,7 +78,7 @@ async fn section(context: &mut Context<'_>, name: &str) -> Result<Section> {
         "cluster" => Section::new("Cluster").field("cluster_enabled", 0),
         "store" => store(context, &context.gateway.keyspace.backend().statistics().await?),
         "background" => background(context).await?,
-        "keyspace" => keyspace(context).await?,
+        "keyspace" => databases(context).await?,
         _ => Section::new("Modules"),
     })
 }
@@ -124,7 +125,7 @@ fn clients(context: &Context<'_>) -> Section {
 }
 
 fn memory(context: &Context<'_>, store: &StoreStatistics) -> Section {
-    let used = resident_bytes();
+    let used = process::resident_bytes();
     let peak = context.gateway.statistics.note_memory(used);
     Section::new("Memory")
         .field("used_memory", used)
@@ -189,23 +190,13 @@ fn replication(context: &Context<'_>) -> Section {
         .field("repl_backlog_active", 0)
 }
 
-/// Time spent by the process, from its own record in `/proc`.
 fn cpu() -> Section {
-    /// The clock of `/proc` ticks a hundred times a second on Linux.
-    const TICKS_PER_SECOND: f64 = 100.0;
-
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in parentheses, may hold anything; the fields after it are numbers.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let seconds = |field: usize| {
-        let ticks = fields.get(field).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
-        format!("{:.6}", ticks / TICKS_PER_SECOND)
-    };
+    let time = process::cpu_time();
     Section::new("CPU")
-        .field("used_cpu_sys", seconds(12))
-        .field("used_cpu_user", seconds(11))
-        .field("used_cpu_sys_children", seconds(14))
-        .field("used_cpu_user_children", seconds(13))
+        .field("used_cpu_sys", format_args!("{:.6}", time.system))
+        .field("used_cpu_user", format_args!("{:.6}", time.user))
+        .field("used_cpu_sys_children", "0.000000")
+        .field("used_cpu_user_children", "0.000000")
 }
 
 fn command_stats(context: &Context<'_>) -> Section {
@@ -276,8 +267,7 @@ fn sweep_position(leases: &[Option<LeaseRecord>]) -> String {
 
 /// Seconds since all of the store was last swept; -1 if some share never was.
 fn last_round_age(leases: &[Option<LeaseRecord>], now_ms: i64) -> i64 {
-    let ended = leases.iter().map(|lease| lease.as_ref().map_or(0, |lease| lease.round_ended_at_ms)).min();
-    ended.filter(|&ended| ended > 0).map_or(-1, |ended| (now_ms - ended) / 1_000)
+    keyspace::last_round_age_ms(leases, now_ms).map_or(-1, |age_ms| age_ms / 1_000)
 }
 
 /// Who holds leases now, by the numbers that gateways choose when they start.
@@ -288,7 +278,7 @@ fn owners(leases: &[Option<LeaseRecord>], now_ms: i64) -> String {
 }
 
 /// Counts the keys of every database; in large ones not each time it is asked.
-async fn keyspace(context: &mut Context<'_>) -> Result<Section> {
+async fn databases(context: &mut Context<'_>) -> Result<Section> {
     let mut section = Section::new("Keyspace");
     for db in 0..context.gateway.settings().server.databases {
         let census = context.unit.recent_census(db).await?;
@@ -298,13 +288,6 @@ async fn keyspace(context: &mut Context<'_>) -> Result<Section> {
         }
     }
     Ok(section)
-}
-
-/// The memory that the process holds, from its own record in `/proc`; 0 where there is none.
-fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() * 1_024
 }
 
 /// A number of bytes as people read it.

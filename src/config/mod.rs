@@ -23,6 +23,8 @@ pub use work::{PipelineOrder, UnitSettings};
 pub struct Settings {
     /// Listeners, clients and limits.
     pub server: ServerSettings,
+    /// Monitoring.
+    pub admin: AdminSettings,
     /// Units of work.
     pub unit: UnitSettings,
     /// The store.
@@ -73,6 +75,14 @@ pub struct ServerSettings {
     pub input_buffer_max: Size,
     /// How long one argument, and so a string, may be.
     pub bulk_bytes_max: Size,
+}
+
+/// Monitoring over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdminSettings {
+    /// Host and port to listen on; empty for not at all.
+    pub bind: String,
 }
 
 /// The store.

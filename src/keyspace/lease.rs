@@ -123,6 +123,13 @@ impl Keyspace {
     }
 }
 
+/// How long ago all of the store was last gone through by a duty, as the leases on its shares say; `None` if some share
+/// never was.
+pub fn last_round_age_ms(leases: &[Option<LeaseRecord>], now_ms: i64) -> Option<i64> {
+    let ended = leases.iter().map(|lease| lease.as_ref().map_or(0, |lease| lease.round_ended_at_ms)).min();
+    ended.filter(|&ended| ended > 0).map(|ended| now_ms - ended)
+}
+
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

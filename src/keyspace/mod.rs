@@ -58,7 +58,7 @@ pub use hands::{Drawn, Hand, Hands};
 pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
 pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};
-pub use lease::{Duty, Lease};
+pub use lease::{Duty, Lease, last_round_age_ms};
 pub use names::NamePage;
 pub use order::Order;
 pub use random::Random;

@@ -1,5 +1,6 @@
 //! The server: listeners, connections, and the grouping of requests into units of work.
 
+mod admin;
 mod connection;
 mod listener;
 mod pipeline;
@@ -11,6 +12,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{background, command::Gateway, config::Settings};
 use listener::Listener;
+
+pub use admin::Admin;
 
 /// A gateway that listens.
 pub struct Server {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use respgate_test_cluster::TestCluster;
 
 use super::{Fleet, gateway};
-use crate::support::{Conn, DEADLINE, Gateway, Options, Value};
+use crate::support::{Conn, DEADLINE, Gateway, Monitor, Options, Value};
 
 /// More than any command may take: its calls to the store have five seconds each.
 const COMMAND_MAX: Duration = Duration::from_secs(30);
@@ -37,6 +37,25 @@ fn a_gateway_waits_for_its_store_and_says_so() {
     cluster.start_pd();
     until_ok(&mut conn, "SET key value");
     assert_eq!(conn.run("GET key"), Value::bulk("value"));
+}
+
+#[test]
+fn monitoring_is_told_that_the_store_is_away() {
+    let cluster = TestCluster::start();
+    cluster.stop_pd();
+    let options = Options { pd: Some(cluster.pd()), flags: &["--admin", "127.0.0.1:0"], ..Options::default() };
+    let mut gateway = Gateway::with(&options);
+    let monitor = Monitor::of(&mut gateway);
+    let reason = monitor.until_ready_says(503);
+    assert!(reason.lines().count() == 1 && reason.contains("store"), "{reason}");
+    assert_eq!(monitor.get("/live").0, 200);
+    assert!(monitor.figure("respgate_clients").is_some());
+    cluster.start_pd();
+    monitor.until_ready_says(200);
+    (1..=3).for_each(|id| cluster.stop_store(id));
+    monitor.until_ready_says(503);
+    (1..=3).for_each(|id| cluster.start_store(id));
+    monitor.until_ready_says(200);
 }
 
 #[test]

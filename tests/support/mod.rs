@@ -4,10 +4,12 @@
 //! deadline that only a failing test meets.
 
 mod conn;
+mod monitor;
 mod server;
 mod value;
 
 pub(crate) use conn::{Conn, command};
+pub(crate) use monitor::Monitor;
 pub(crate) use server::{Addr, Backend, Gateway, Options, Redis};
 pub(crate) use value::{Value, quoted};
 

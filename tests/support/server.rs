@@ -163,7 +163,7 @@ impl Gateway {
         self.process.child.try_wait().unwrap().is_none()
     }
 
-    /// What it has logged since it listened; all of it once [`Gateway::wait`] has returned.
+    /// What it has logged; all of it once [`Gateway::wait`] has returned.
     pub(crate) fn log(&mut self) -> &[String] {
         let heard = self.process.log.get_mut().unwrap().try_iter();
         self.process.said.extend(heard);
@@ -257,15 +257,21 @@ impl Process {
             }
         });
         let until = Instant::now() + DEADLINE;
-        let mut seen = Vec::new();
         loop {
             match self.log.get_mut().unwrap().recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(line) => match wanted(&line) {
-                    Some(found) => return found,
-                    None => seen.push(line),
-                },
-                Err(RecvTimeoutError::Timeout) => panic!("{} is not ready; it said:\n{}", self.name, seen.join("\n")),
-                Err(RecvTimeoutError::Disconnected) => panic!("{} ended; it said:\n{}", self.name, seen.join("\n")),
+                Ok(line) => {
+                    let found = wanted(&line);
+                    self.said.push(line);
+                    if let Some(found) = found {
+                        return found;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{} is not ready; it said:\n{}", self.name, self.said.join("\n"))
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("{} ended; it said:\n{}", self.name, self.said.join("\n"))
+                }
             }
         }
     }
