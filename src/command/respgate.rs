@@ -21,13 +21,15 @@ const HELP: &[&str] = &[
 ];
 
 const SUBCOMMANDS: &[Command] = &[
-    Command::new("encode", 4, Flags::WRITE.union(Flags::ALONE), |context, args| Box::pin(encode(context, args)))
-        .keys(&[KeySpec::at(2, Access::RW.union(Access::UPDATE))])
-        .doc(
-            "7.0.0",
-            "O(N) to count N elements or to write a sorted set anew, O(1) otherwise.",
-            "Changes the encode-version of a hash, a set or a sorted set.",
-        ),
+    Command::new("encode", 4, Flags::WRITE.union(Flags::ALONE).union(Flags::NO_MULTI), |context, args| {
+        Box::pin(encode(context, args))
+    })
+    .keys(&[KeySpec::at(2, Access::RW.union(Access::UPDATE))])
+    .doc(
+        "7.0.0",
+        "O(N) to count N elements or to write a sorted set anew, O(1) otherwise.",
+        "Changes the encode-version of a hash, a set or a sorted set.",
+    ),
     Command::new("help", 2, Flags::LOADING.union(Flags::STALE), |_, _| Box::pin(async { Ok(help("RESPGATE", HELP)) }))
         .doc("7.0.0", "O(1)", "Returns helpful text about the different subcommands."),
 ];

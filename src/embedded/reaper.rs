@@ -18,8 +18,8 @@ use crate::{
 /// that no metadata names is never named again: a new key has a new version, and units that write to one that is there
 /// exclude each other by its latch, and commit its elements together with its metadata.
 ///
-/// Whatever is younger than the grace is spared. Compactions look after their readers by themselves; this is for a unit
-/// whose time is earlier than its snapshot, and for clocks that step.
+/// Whatever is younger than the grace is spared. Compactions look after their readers by themselves; this is for elements
+/// that are staged before a key names them, for a unit whose time is earlier than its snapshot, and for clocks that step.
 pub(super) struct KeyspaceReaper {
     codec: KeyCodec,
     clock: Arc<dyn Clock>,

@@ -12,7 +12,7 @@ pub struct Collection<'k> {
     codec: &'k KeyCodec,
     db: u8,
     owner: Bytes,
-    version: u64,
+    pub(super) version: u64,
     /// True if the elements are the members of a sorted set of encode-version 1, which have a tag of their own.
     is_indexed: bool,
 }

@@ -30,6 +30,7 @@ mod place;
 mod random;
 mod reclaim;
 mod reconcile;
+mod staging;
 mod sweep;
 mod tally;
 mod unit;

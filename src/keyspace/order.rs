@@ -37,6 +37,8 @@ pub struct Order {
     found: State,
     /// The revision that the unit gives it if it changes it.
     next: u64,
+    /// Where entries have been loaded already that a new order will have.
+    loading: Option<Bytes>,
 }
 
 /// What a unit does to an order once it has committed.
@@ -49,6 +51,13 @@ impl Order {
     /// Its state before the unit.
     pub(super) fn found(&self) -> State {
         self.found
+    }
+
+    /// Where entries of a new order are loaded before the unit commits.
+    pub(super) fn loading(&mut self, keyspace: &Keyspace) -> Bytes {
+        let Self { db, owner, version, .. } = self;
+        let name = || keyspace.codec.sidecar_loading(*db, owner, *version, keyspace.random.next_u64());
+        self.loading.get_or_insert_with(name).clone()
     }
 
     /// The revision that it has once the unit has committed a change.
@@ -70,6 +79,7 @@ impl Unit<'_> {
             version: metadata.version,
             found: State { revision, count: u64::from(count) },
             next: self.new_version().max(revision.saturating_add(1)),
+            loading: None,
         };
         self.orders.insert(metadata.version, order.clone());
         Ok(Some(order))
@@ -255,7 +265,8 @@ impl Unit<'_> {
         for order in std::mem::take(&mut self.orders).into_values() {
             let changes = self.own_changes(&order);
             let garbage = self.codec().garbage(order.db, &order.owner, order.version);
-            if changes.is_empty() || matches!(self.overlay.get(&garbage), Some(Some(_))) {
+            let is_unchanged = changes.is_empty() && order.loading.is_none();
+            if is_unchanged || matches!(self.overlay.get(&garbage), Some(Some(_))) {
                 continue;
             }
             let score = |value: Bytes| decode_member(&value).ok().map(|(_, score)| score);
@@ -335,15 +346,15 @@ impl Keyspace {
     }
 
     async fn update_order(&self, sidecar: &Sidecar, order: &Order, changes: &[OrderChange]) -> Result<bool> {
-        let Order { db, owner, version, found, next } = order;
+        let Order { db, owner, version, found, next, loading } = order;
         let names = Names::new(&self.codec, *db, owner, *version);
-        if changes.len() <= APPLIED_MAX {
+        if loading.is_none() && changes.len() <= APPLIED_MAX {
             return Ok(sidecar.apply(&names, found.revision, *next, changes).await?);
         }
         if found.revision != 0 {
             return Ok(false);
         }
-        let loading = self.codec.sidecar_loading(*db, owner, *version, self.random.next_u64());
+        let loading = order.clone().loading(self);
         for some in changes.chunks(LOADED) {
             let present: Vec<_> = some.iter().filter_map(|(index, score)| Some((index.clone(), (*score)?))).collect();
             sidecar.load(&loading, &present).await?;
@@ -352,5 +363,7 @@ impl Keyspace {
     }
 }
 
+#[cfg(test)]
+pub(super) mod fixture;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@ impl Unit<'_> {
     ///
     /// Such elements are what a write leaves that replaces a key without reading it. Whoever creates a collection commits
     /// its elements together with its metadata, and a version that has died never comes back; so what is an orphan in one
-    /// snapshot stays one. The time of grace is for what no snapshot shows: clocks and releases that behave otherwise.
+    /// snapshot stays one. The time of grace is for elements that are [staged](Unit::stage), and for what no snapshot shows:
+    /// clocks and releases that behave otherwise.
     pub(super) async fn is_orphan(&mut self, owner: Owner<'_>, grace_ms: i64) -> Result<bool> {
         if self.now_ms() - KeyVersions::time_ms(owner.version) < grace_ms {
             return Ok(false);

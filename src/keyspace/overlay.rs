@@ -76,6 +76,13 @@ impl Overlay {
         self.writes.range::<Bytes, _>((Bound::Included(range.start.clone()), Bound::Excluded(end)))
     }
 
+    /// Takes the writes within `range` out, as if they had never been among these.
+    pub(super) fn take(&mut self, range: &KeyRange) -> Vec<Write> {
+        let records: Vec<Bytes> = self.own(range).map(|(record, _)| record.clone()).collect();
+        self.undo.retain(|(record, _)| !range.contains(record));
+        records.into_iter().filter_map(|record| self.writes.remove_entry(&record)).collect()
+    }
+
     /// At least the bytes that a commit would carry.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -7,8 +7,8 @@ use crate::{
 /// Gives `key` another encode-version.
 ///
 /// Hashes and sets lay out their elements alike in both, so only the metadata is written, in O(1), after the elements
-/// have been counted if the new version counts them, page by page. All records of a sorted set are written anew, in one
-/// unit.
+/// have been counted if the new version counts them, page by page. All records of a sorted set are written anew, a large
+/// one's in commits of their own, before the unit puts them in place of the old ones.
 ///
 /// # Errors
 /// [`Error::NoSuchKey`]; [`Error::NoSuchEncodeVersion`] if the type has no such version, or no choice.

@@ -5,6 +5,7 @@ mod algebra;
 mod change;
 mod index;
 mod range;
+mod rewrite;
 mod sidecar;
 mod stored;
 
@@ -14,14 +15,12 @@ use bytes::Bytes;
 use respgate_backend_api::Direction;
 
 use super::{Error, Result, collection::Sample, string::Condition};
-use crate::{
-    encoding::Metadata,
-    keyspace::{Key, Unit},
-};
+use crate::keyspace::{Key, Unit};
 
 pub use algebra::{Aggregate, Input, difference, intersection, union};
 pub use index::order;
 pub use range::{Edge, Range, Span, count, pop, range, remove_range};
+pub use rewrite::rewrite;
 
 use change::Change;
 use index::Zset;
@@ -187,18 +186,6 @@ pub async fn replace(unit: &mut Unit<'_>, key: &Key, members: Vec<Scored>) -> Re
     }
     let in_sidecar = unit.keyspace().encodings().zsets_in_sidecar;
     create(unit, key, members, in_sidecar).await
-}
-
-/// Stores the sorted set at `key`, whose metadata is `metadata`, in the other encode-version. O(N), all of which is part
-/// of the unit.
-pub async fn rewrite(unit: &mut Unit<'_>, key: &Key, metadata: &Metadata, in_sidecar: bool) -> Result<()> {
-    let members = all(unit, key).await?;
-    unit.remove(key, metadata)?;
-    create(unit, key, members, in_sidecar).await?;
-    if let (Some(_), Some(created)) = (metadata.expires_at_ms, unit.load(key).await?) {
-        unit.save(key, &Metadata { expires_at_ms: metadata.expires_at_ms, ..created })?;
-    }
-    Ok(())
 }
 
 async fn create(unit: &mut Unit<'_>, key: &Key, members: Vec<Scored>, in_sidecar: bool) -> Result<usize> {
