@@ -112,3 +112,70 @@ fn a_pause_holds_writers_until_it_is_lifted() {
     assert_eq!(writer.read(), Value::ok());
     assert_eq!(reader.run("GET a").text(), "1");
 }
+
+#[test]
+fn a_pause_holds_transactions_that_write() {
+    let gateway = Gateway::start();
+    let (mut master, mut conn) = (gateway.connect(), gateway.connect());
+    assert_eq!(master.run("CLIENT PAUSE 1000000 WRITE"), Value::ok());
+    conn.pipeline(&[vec!["MULTI"], vec!["GET", "a"]]);
+    assert_eq!(conn.run("EXEC"), Value::Array(vec![Value::NilBulk]));
+    conn.pipeline(&[vec!["MULTI"], vec!["SET", "a", "1"]]);
+    conn.send(b"EXEC\r\n");
+    assert!(conn.is_silent_for(Duration::from_millis(200)));
+    assert_eq!(master.run("CLIENT UNPAUSE"), Value::ok());
+    assert_eq!(conn.read(), Value::Array(vec![Value::ok()]));
+}
+
+/// Waits until a client has begun a command, and kills it.
+fn kill_during(killer: &mut Conn, command: &str) {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        assert!(Instant::now() < until, "nobody runs {command}");
+        let list = killer.run("CLIENT LIST").text();
+        if let Some(line) = list.lines().find(|line| line.contains(&format!("cmd={command} "))) {
+            let id = line.strip_prefix("id=").and_then(|rest| rest.split(' ').next()).unwrap();
+            assert_eq!(killer.run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_killed_client_does_not_finish_what_it_waits_for() {
+    let gateway = Gateway::start();
+    let mut killer = gateway.connect();
+    let mut sleeper = gateway.connect();
+    sleeper.send(b"DEBUG SLEEP 1000\r\n");
+    kill_during(&mut killer, "debug|sleep");
+    assert!(sleeper.read_to_close().is_empty());
+
+    assert_eq!(killer.run("CLIENT PAUSE 1000000 WRITE"), Value::ok());
+    let (mut writer, mut transaction) = (gateway.connect(), gateway.connect());
+    writer.send(b"SET a 1\r\n");
+    transaction.pipeline(&[vec!["MULTI"], vec!["SET", "b", "1"]]);
+    transaction.send(b"EXEC\r\n");
+    kill_during(&mut killer, "set");
+    kill_during(&mut killer, "exec");
+    assert!(writer.read_to_close().is_empty());
+    assert!(transaction.read_to_close().is_empty());
+    assert_eq!(killer.run("CLIENT UNPAUSE"), Value::ok());
+    assert_eq!(killer.run("EXISTS a b"), Value::Integer(0));
+}
+
+/// A client that always has more to say must not keep its connection, or the gateway, from ending.
+#[test]
+fn a_busy_client_can_be_killed() {
+    let gateway = Gateway::start();
+    let (mut killer, mut busy) = (gateway.connect(), gateway.connect());
+    let id = busy.run("CLIENT ID").integer();
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(move || {
+            let commands = vec![vec!["GET", "a"]; 100];
+            while busy.try_pipeline(&commands).is_ok() {}
+        });
+        assert_eq!(killer.run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
+        busy.join().unwrap();
+    });
+}

@@ -1,6 +1,6 @@
 //! Raw bytes: what is not a request, and what is one but looks strange.
 
-use crate::support::{Conn, DEADLINE, Gateway, Value, command};
+use crate::support::{Conn, DEADLINE, Gateway, Redis, Value, command};
 
 use std::time::Instant;
 
@@ -278,4 +278,41 @@ fn quit_answers_and_closes() {
     conn.send(b"SET a 1\r\nQUIT\r\nSET a 2\r\n");
     assert_eq!(conn.read_to_close(), b"+OK\r\n+OK\r\n");
     assert_eq!(gateway.connect().run("GET a").text(), "1");
+}
+
+/// Redis words each reply when its command has run, and so does this: those before HELLO are in the old protocol.
+#[test]
+fn a_hello_in_a_transaction_changes_what_follows_it() {
+    let (gateway, redis) = (Gateway::start(), Redis::start());
+    let script = [
+        "HSET h a 1",
+        "HGETALL h",
+        "GET none",
+        "HELLO 3 SETNAME x",
+        "HGETALL h",
+        "GET none",
+        "HELLO 2",
+        "HGETALL h",
+        "GET none",
+        "HELLO 3",
+        "HELLO 4",
+    ];
+    let [ours, theirs] = [gateway.addr(), redis.addr()].map(|addr| {
+        let mut conn = Conn::open(&addr);
+        assert_eq!(conn.run("MULTI"), Value::ok());
+        script.iter().for_each(|line| assert_eq!(conn.run(line), Value::Simple("QUEUED".into())));
+        let replies = conn.run("EXEC");
+        assert!(matches!(conn.run("HGETALL h"), Value::Map(_)), "the last HELLO counts");
+        replies
+    });
+    for ((line, ours), theirs) in script.iter().zip(ours.elements()).zip(theirs.elements()) {
+        // Who serves is its own.
+        let is_alike = if line.starts_with("HELLO") {
+            std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+        } else {
+            ours == theirs
+        };
+        assert!(is_alike, "{line}: {ours} is not {theirs}");
+    }
+    assert_eq!((&ours.elements()[2], &ours.elements()[5]), (&Value::NilBulk, &Value::Null));
 }

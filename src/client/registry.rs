@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -24,7 +24,7 @@ pub struct Client {
     /// When it connected.
     pub connected_at: Instant,
     identity: Mutex<Identity>,
-    killed: AtomicBool,
+    killed: CancellationToken,
     stopped: CancellationToken,
 }
 
@@ -70,18 +70,22 @@ impl Client {
         change(&mut self.identity.lock());
     }
 
-    /// Tells the connection to close: CLIENT KILL.
+    /// Tells the connection to close at once: CLIENT KILL.
     pub fn kill(&self) {
-        self.killed.store(true, Ordering::SeqCst);
-        self.stopped.cancel();
+        self.killed.cancel();
     }
 
     /// True if the client has been killed.
     pub fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::SeqCst)
+        self.killed.is_cancelled()
     }
 
-    /// Returns when the client has been killed or the gateway shuts down.
+    /// Returns when the client has been killed.
+    pub async fn killed(&self) {
+        self.killed.cancelled().await;
+    }
+
+    /// Returns when the gateway shuts down.
     pub async fn stopped(&self) {
         self.stopped.cancelled().await;
     }
@@ -118,7 +122,7 @@ impl Clients {
                 input_bytes: 0,
                 output_bytes: 0,
             }),
-            killed: AtomicBool::new(false),
+            killed: CancellationToken::new(),
             stopped: shutdown.child_token(),
         });
         self.connected.lock().insert(client.id, Arc::clone(&client));

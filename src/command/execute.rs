@@ -52,6 +52,11 @@ impl Step {
         })
     }
 
+    /// True if the step is EXEC.
+    pub fn is_transaction(&self) -> bool {
+        self.command().is_some_and(|(entry, _)| matches!(entry.command.run, Run::Transaction))
+    }
+
     /// True if the step must have a unit of its own.
     pub fn runs_alone(&self) -> bool {
         self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
@@ -213,7 +218,7 @@ impl Attempts {
 
 /// Runs a unit, again after each conflict, with randomised exponential backoff.
 async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Plan<'_>) -> Result<Option<Replies>> {
-    let db = session.db;
+    let (db, protocol) = (session.db, session.protocol);
     let mut attempts = Attempts::default();
     loop {
         let outcome = run_once(gateway, session, plan, &mut attempts).await;
@@ -230,7 +235,7 @@ async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Pla
             Err(Error::Unannounced { wait_ms }) if may_retry => gateway.keyspace.announce_change(wait_ms).await?,
             outcome => return outcome,
         }
-        session.db = db;
+        (session.db, session.protocol) = (db, protocol);
         attempts.conflicts += 1;
     }
 }
@@ -273,10 +278,15 @@ async fn run_once(
     let mut reply_bytes = 0;
     let mut clock = Instant::now();
     for step in steps {
+        let protocol = context.session.protocol;
         let reply = match step {
             Step::Run(entry, args) => run_command(&mut context, entry, args, &mut clock).await?,
             Step::Answer(reply) => reply.clone(),
         };
+        if context.session.protocol != protocol {
+            // A HELLO in a transaction: what came before it is said as it would have been then.
+            replies = replies.into_iter().map(|reply| Reply::In(protocol, Box::new(reply))).collect();
+        }
         reply_bytes += reply.bytes();
         replies.push(reply);
         if reply_bytes > plan.reply_bytes_max || context.stream.is_some() {

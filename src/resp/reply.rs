@@ -48,6 +48,8 @@ pub enum Reply {
     Set(Vec<Reply>),
     /// Data that is no answer to a request: messages of channels, invalidations.
     Push(Vec<Reply>),
+    /// A reply in this protocol, whatever those around it are in: `EXEC` has both kinds where `HELLO` is among its commands.
+    In(Protocol, Box<Reply>),
     /// Nothing is sent: the reply under `CLIENT REPLY OFF`, or one that was streamed already. Only ever a whole
     /// reply, never part of an aggregate.
     None,
@@ -94,6 +96,7 @@ impl Reply {
                 Reply::BigNumber(digits) => digits.len(),
                 Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.iter().map(Reply::bytes).sum(),
                 Reply::Map(pairs) => pairs.iter().map(|(key, value)| key.bytes() + value.bytes()).sum(),
+                Reply::In(_, reply) => reply.bytes(),
                 Reply::Int(_) | Reply::Double(_) | Reply::Bool(_) | Reply::Null | Reply::NullArray | Reply::None => 0,
             }
     }

@@ -8,7 +8,7 @@
 //! 22 ns for a status (14), 12 ns for a null (5). Aggregates are ours too: its maps and sets lose the order.
 
 use std::borrow::Cow;
-use std::slice::Iter;
+use std::slice::{self, Iter};
 
 use bytes::BytesMut;
 use redis_protocol::resp3::encode::complete::extend_encode_borrowed;
@@ -19,9 +19,10 @@ use super::reply::{Protocol, Reply};
 
 /// Appends `reply` to `out`. Linear in its size, and without recursion.
 pub fn write(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
-    let Some(children) = write_head(reply, protocol, out) else { return };
-    let mut open = vec![children];
-    while let Some(innermost) = open.last_mut() {
+    let mut open = Vec::new();
+    open.extend(write_head(reply, protocol, out));
+    while let Some((protocol, innermost)) = open.last_mut() {
+        let protocol = *protocol;
         match innermost.next() {
             Some(child) => open.extend(write_head(child, protocol, out)),
             None => _ = open.pop(),
@@ -74,33 +75,35 @@ const LINE_FRAME_BYTES: usize = 3;
 /// A type byte, 20 digits and two line ends.
 const BULK_FRAME_BYTES_MAX: usize = 25;
 
-/// Writes a leaf whole, or an aggregate's header; gives the aggregate's children.
-fn write_head<'a>(reply: &'a Reply, protocol: Protocol, out: &mut BytesMut) -> Option<Children<'a>> {
-    match reply {
+/// Writes a leaf whole, or an aggregate's header; gives the aggregate's children and their protocol.
+fn write_head<'a>(reply: &'a Reply, protocol: Protocol, out: &mut BytesMut) -> Option<(Protocol, Children<'a>)> {
+    let children = match reply {
         Reply::Array(items) => {
             write_array_header(items.len(), out);
-            Some(Children::Items(items.iter()))
+            Children::Items(items.iter())
         }
         Reply::Set(items) => {
             write_set_header(items.len(), protocol, out);
-            Some(Children::Items(items.iter()))
+            Children::Items(items.iter())
         }
         Reply::Push(items) => {
             write_push_header(items.len(), protocol, out);
-            Some(Children::Items(items.iter()))
+            Children::Items(items.iter())
         }
         Reply::Map(pairs) => {
             write_map_header(pairs.len(), protocol, out);
-            Some(Children::Pairs { pairs: pairs.iter(), value: None })
+            Children::Pairs { pairs: pairs.iter(), value: None }
         }
+        Reply::In(protocol, reply) => return Some((*protocol, Children::Items(slice::from_ref(&**reply).iter()))),
         leaf => {
             match protocol {
                 Protocol::Resp2 => write_leaf_resp2(leaf, out),
                 Protocol::Resp3 => write_leaf_resp3(leaf, out),
             }
-            None
+            return None;
         }
-    }
+    };
+    Some((protocol, children))
 }
 
 /// Writes the kinds that RESP2 words differently, and leaves the others to [`write_shared_leaf`].
@@ -251,6 +254,19 @@ mod tests {
             assert_eq!(written(&reply, Protocol::Resp2), resp2, "{reply:?} in RESP2");
             assert_eq!(written(&reply, Protocol::Resp3), resp3, "{reply:?} in RESP3");
         }
+    }
+
+    #[test]
+    fn a_reply_may_be_in_another_protocol_than_those_around_it() {
+        let map = || Reply::Map(vec![(Reply::bulk("k"), Reply::Null)]);
+        let within = |protocol, reply| Reply::In(protocol, Box::new(reply));
+        let reply = Reply::Array(vec![
+            within(Protocol::Resp3, within(Protocol::Resp2, map())),
+            within(Protocol::Resp3, map()),
+            map(),
+        ]);
+        let (old, new) = ("*2\r\n$1\r\nk\r\n$-1\r\n", "%1\r\n$1\r\nk\r\n_\r\n");
+        assert_eq!(written(&reply, Protocol::Resp2), format!("*3\r\n{old}{new}{old}"));
     }
 
     #[test]

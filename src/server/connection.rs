@@ -69,11 +69,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let Registered { client, gateway } = registered;
-    let mut stopped = pin!(client.stopped());
+    let (mut killed, mut stopped) = (pin!(client.killed()), pin!(client.stopped()));
     loop {
         let mut ran = true;
-        while ran && connection.output.len() < OUTPUT_BYTES_SOFT_MAX && !pipeline.is_closing() {
+        while ran && connection.output.len() < OUTPUT_BYTES_SOFT_MAX && !pipeline.is_closing() && !client.is_killed() {
             ran = pipeline.run_unit(&mut connection.input, &mut connection.output).await;
+        }
+        if client.is_killed() {
+            return Ok("killed");
         }
         if pipeline.is_closing() {
             connection.finish().await?;
@@ -89,14 +92,13 @@ where
         let idle_timeout = gateway.settings().server.idle_timeout.as_duration();
         let (read, written) = tokio::select! {
             biased;
-            moved = connection.exchange(ran) => moved?,
-            () = &mut stopped => {
-                // The unit in flight has ended; what it replied still goes out, unless the client was killed.
-                if !client.is_killed() {
-                    connection.finish().await?;
-                }
+            () = &mut killed => return Ok("killed"),
+            // The unit in flight has ended; what it replied still goes out.
+            () = &mut stopped, if !pipeline.is_streaming() => {
+                connection.finish().await?;
                 return Ok("stopped");
             }
+            moved = connection.exchange(ran) => moved?,
             () = idle(idle_timeout) => return Ok("idle"),
         };
         gateway.statistics.bytes_in.add(read);

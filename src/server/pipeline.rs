@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use crate::{
     client::Client,
-    command::{self, Entry, Error, Flags, Gateway, Replies, Run, Session, Step, Stream, Table, Transaction},
+    command::{self, Entry, Error, Flags, Gateway, Replies, Session, Step, Stream, Table, Transaction},
     resp::{Limits, ProtocolError, Reply, Request, Scanner, writer},
 };
 
@@ -46,6 +46,11 @@ impl Pipeline {
         self.stream.is_none() && (self.session.closing || (self.is_broken && self.steps.is_empty()))
     }
 
+    /// True if a reply has been sent in part.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.stream.is_some()
+    }
+
     /// Runs one unit of what has been read and appends its replies, or goes on with a reply that is sent page by page.
     /// False if no request is complete.
     pub(super) async fn run_unit(&mut self, input: &mut BytesMut, output: &mut BytesMut) -> bool {
@@ -62,19 +67,10 @@ impl Pipeline {
         if self.steps.is_empty() {
             return false;
         }
-        let writes = self.steps.iter().any(Step::may_write);
         if let Some(name) = self.steps.last().and_then(Step::name) {
             self.session.client.update(|identity| identity.last_command = name);
         }
-        self.gateway.pause.wait(writes).await;
-        let replies = match self.steps.as_slice() {
-            [Step::Run(entry, _)] if matches!(entry.command.run, Run::Transaction) => {
-                self.steps.clear();
-                Replies { replies: vec![self.execute_transaction().await], stream: None }
-            }
-            _ => command::execute(&self.gateway, &mut self.session, &mut self.steps).await,
-        };
-        let Replies { mut replies, stream } = replies;
+        let Some(Replies { mut replies, stream }) = self.run_steps().await else { return false };
         if stream.is_some() {
             replies.pop();
         }
@@ -86,6 +82,40 @@ impl Pipeline {
         }
         self.publish(input, output);
         true
+    }
+
+    /// Runs the steps that have been gathered. `None` if the client is killed meanwhile: while it waits for a pause to end,
+    /// or for what only reads. What writes has begun in the eyes of Redis, and goes on to its end.
+    async fn run_steps(&mut self) -> Option<Replies> {
+        let (client, writes) = (Arc::clone(&self.session.client), self.writes());
+        tokio::select! {
+            biased;
+            () = self.gateway.pause.wait(writes) => {}
+            () = client.killed() => return None,
+        }
+        tokio::select! {
+            biased;
+            replies = self.execute() => Some(replies),
+            () = client.killed(), if !writes => None,
+        }
+    }
+
+    /// True if the steps may write, or what EXEC stands for among them.
+    fn writes(&self) -> bool {
+        let queue = self.session.transaction.as_ref().map_or(&[][..], |transaction| &transaction.queue);
+        self.steps.iter().any(|step| {
+            step.may_write() || (step.is_transaction() && queue.iter().any(|(entry, _)| entry.command.may_write()))
+        })
+    }
+
+    async fn execute(&mut self) -> Replies {
+        if let [step] = self.steps.as_slice()
+            && step.is_transaction()
+        {
+            self.steps.clear();
+            return Replies { replies: vec![self.execute_transaction().await], stream: None };
+        }
+        command::execute(&self.gateway, &mut self.session, &mut self.steps).await
     }
 
     async fn execute_transaction(&mut self) -> Reply {
