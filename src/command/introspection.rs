@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{
     Access, Args, Begin, Command, Context, Entry, Error, Find, Flags, Group, Handler, KeySpec, Result, Run, Table,
-    glob, help::help, key_spec::keys_of,
+    docs, glob, help::help, key_spec::keys_of,
 };
 use crate::resp::Reply;
 
@@ -25,16 +25,6 @@ async fn info(args: Args<'_>) -> Result<Reply> {
     }
     let shown = args.rest().iter().map(|name| find(name).map_or(Reply::Null, describe));
     Ok(Reply::Array(shown.collect()))
-}
-
-/// `COMMAND DOCS [command-name [command-name ...]]`
-async fn docs(args: Args<'_>) -> Result<Reply> {
-    let entries: Vec<&Entry> = if args.is_empty() {
-        top_level().collect()
-    } else {
-        args.rest().iter().filter_map(|name| find(name)).collect()
-    };
-    Ok(Reply::Map(entries.into_iter().map(document).collect()))
 }
 
 /// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
@@ -88,12 +78,12 @@ fn keys_in(args: &[Bytes]) -> Result<Vec<(Bytes, Access)>> {
 }
 
 /// All commands, without subcommands.
-fn top_level() -> impl Iterator<Item = &'static Entry> {
+pub(super) fn top_level() -> impl Iterator<Item = &'static Entry> {
     Table::get().entries().iter().filter(|entry| !entry.name.contains('|'))
 }
 
 /// The command with this name, which is `container|subcommand` for a subcommand.
-fn find(name: &[u8]) -> Option<&'static Entry> {
+pub(super) fn find(name: &[u8]) -> Option<&'static Entry> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let entry = Table::get().command(words.next()?)?;
     match words.next() {
@@ -102,7 +92,8 @@ fn find(name: &[u8]) -> Option<&'static Entry> {
     }
 }
 
-fn subcommands(entry: &'static Entry) -> impl Iterator<Item = &'static Entry> {
+/// The entries of the subcommands of a command.
+pub(super) fn subcommands(entry: &'static Entry) -> impl Iterator<Item = &'static Entry> {
     let rows = entry.command.subcommands().iter();
     rows.filter_map(|row| Table::get().subcommand(entry.command, row.name.as_bytes()))
 }
@@ -123,36 +114,6 @@ fn describe(entry: &'static Entry) -> Reply {
         Reply::Array(command.keys.iter().map(describe_keys).collect()),
         Reply::Array(subcommands(entry).map(describe).collect()),
     ])
-}
-
-/// A command as COMMAND DOCS shows it.
-fn document(entry: &'static Entry) -> (Reply, Reply) {
-    let command = entry.command;
-    let mut facts = vec![
-        (Reply::bulk("summary"), Reply::bulk(command.summary)),
-        (Reply::bulk("since"), Reply::bulk(command.since)),
-        (Reply::bulk("group"), Reply::bulk(group_name(entry.group))),
-        (Reply::bulk("complexity"), Reply::bulk(command.complexity)),
-    ];
-    let below: Vec<_> = subcommands(entry).map(document).collect();
-    if !below.is_empty() {
-        facts.push((Reply::bulk("subcommands"), Reply::Map(below)));
-    }
-    (Reply::bulk(entry.name.as_str()), Reply::Map(facts))
-}
-
-fn group_name(group: Group) -> &'static str {
-    match group {
-        Group::Generic => "generic",
-        Group::String => "string",
-        Group::Hash => "hash",
-        Group::List => "list",
-        Group::Set => "set",
-        Group::SortedSet => "sorted-set",
-        Group::Transactions => "transactions",
-        Group::Connection => "connection",
-        Group::Server => "server",
-    }
 }
 
 /// The first key, the last key and the step, for those who know no key specifications: ranges that follow one another
@@ -306,7 +267,7 @@ const fn row(name: &'static str, arity: i32, handler: Handler) -> Command {
 
 const SUBCOMMANDS: &[Command] = &[
     row("count", 2, |_, _| Box::pin(count())).doc("2.8.13", "O(1)", "Returns a count of commands."),
-    row("docs", -2, |_, args| Box::pin(docs(args))).doc(
+    row("docs", -2, |_, args| Box::pin(docs::docs(args))).doc(
         "7.0.0",
         "O(N) where N is the number of commands to look up",
         "Returns documentary information about one, multiple or all commands.",

@@ -11,6 +11,7 @@ mod connection;
 mod context;
 mod crowd;
 mod databases;
+mod docs;
 mod dump;
 mod error;
 mod execute;

@@ -259,7 +259,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("srandmember", -2, READ, |context, args| Box::pin(srandmember(context, args))).keys(READS).doc(
         "1.0.0",
         "O(N) where N is the size of the set.",
-        "Get one or multiple random members from a set",
+        "Returns one or more members of a set, chosen at random.",
     ),
     Command::new("srem", -3, WRITE_FAST, |context, args| Box::pin(srem(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::DELETE))])

@@ -18,29 +18,29 @@ const NO_MONITOR: &str = "ERR Respgate does not show the commands of other clien
 
 const TOOL: Flags = Flags::ADMIN.union(Flags::NOSCRIPT);
 
-const fn row(name: &'static str, arity: i32, flags: Flags, handler: Handler) -> Command {
+const fn row(name: &'static str, since: &'static str, arity: i32, flags: Flags, handler: Handler) -> Command {
     Command::new(name, arity, flags, handler).doc(
-        "",
+        since,
         "O(1)",
         "Answers with an error that says why it makes no sense here.",
     )
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row("asking", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    row("bgrewriteaof", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    row("bgsave", -1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    row("cluster", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_CLUSTER))),
-    row("failover", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    row("migrate", -6, Flags::WRITE.union(Flags::DANGEROUS), |_, _| Box::pin(refuse(NO_MIGRATION))),
-    row("module", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_MODULES))),
-    row("monitor", 1, TOOL, |_, _| Box::pin(refuse(NO_MONITOR))),
-    row("psync", -3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    row("readonly", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    row("readwrite", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
-    row("replconf", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    row("replicaof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    row("save", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
-    row("slaveof", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
-    row("sync", 1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("asking", "3.0.0", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("bgrewriteaof", "1.0.0", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("bgsave", "1.0.0", -1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("cluster", "3.0.0", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("failover", "6.2.0", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("migrate", "2.6.0", -6, Flags::WRITE.union(Flags::DANGEROUS), |_, _| Box::pin(refuse(NO_MIGRATION))),
+    row("module", "4.0.0", -2, Flags::empty(), |_, _| Box::pin(refuse(NO_MODULES))),
+    row("monitor", "1.0.0", 1, TOOL, |_, _| Box::pin(refuse(NO_MONITOR))),
+    row("psync", "2.8.0", -3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("readonly", "3.0.0", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("readwrite", "3.0.0", 1, Flags::FAST, |_, _| Box::pin(refuse(NO_CLUSTER))),
+    row("replconf", "3.0.0", -1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("replicaof", "5.0.0", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("save", "1.0.0", 1, TOOL, |_, _| Box::pin(refuse(PERSISTENCE))),
+    row("slaveof", "1.0.0", 3, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
+    row("sync", "1.0.0", 1, TOOL, |_, _| Box::pin(refuse(REPLICATION))),
 ];
