@@ -10,7 +10,7 @@ SHELL := /bin/bash
 CARGO_FLAGS := --release --workspace --locked
 BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
 
-.PHONY: help run build test test-go test-tikv lint clients bench bench-quick clean
+.PHONY: help run build test test-go test-tikv lint deny clients bench bench-quick clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -51,6 +51,10 @@ lint: ## Check the format and the lints.
 	@.ci/setup build
 	cargo fmt --all --check
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+
+deny: ## Check licences, sources and known flaws of dependencies: CHECKS="bans licenses sources" make deny without network
+	@command -v cargo-deny >/dev/null || { echo "respgate: missing: cargo-deny; cargo install --locked cargo-deny"; exit 1; }
+	cargo deny --locked check $${CHECKS:-}
 
 bench: build ## Compare with Redis, and with the store alone (about half an hour).
 	@.ci/setup test
