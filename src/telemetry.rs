@@ -109,6 +109,11 @@ pub const ERRORS: Metric = counter("respgate_error_replies", "Replies that were 
 pub const UNITS: Metric = counter("respgate_units_committed", "Units of work committed");
 /// Units run again.
 pub const UNIT_CONFLICTS: Metric = counter("respgate_unit_conflicts", "Units run again because another was quicker");
+/// Units that locked beforehand.
+pub const UNIT_LOCKINGS: Metric =
+    counter("respgate_unit_lockings", "Units that locked what they rely on, because they had met many conflicts");
+/// Units given up.
+pub const UNITS_GIVEN_UP: Metric = counter("respgate_units_given_up", "Units given up because conflicts did not end");
 
 /// Garbage to collect.
 pub const GARBAGE_PENDING: Metric = gauge("respgate_garbage_pending", "Elements of dead keys yet to be deleted");

@@ -92,6 +92,8 @@ impl Figures {
             (telemetry::OUTPUT, &statistics.bytes_out),
             (telemetry::UNITS, &statistics.units_committed),
             (telemetry::UNIT_CONFLICTS, &statistics.unit_conflicts),
+            (telemetry::UNIT_LOCKINGS, &statistics.unit_lockings),
+            (telemetry::UNITS_GIVEN_UP, &statistics.units_given_up),
             (telemetry::GARBAGE_COLLECTED, &statistics.garbage_collected),
             (telemetry::EXPIRED_SWEPT, &statistics.expired_swept),
             (telemetry::ORPHANS_FOUND, &statistics.orphans_found),
