@@ -14,7 +14,9 @@ use tikv_client::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{TikvOptions, connection::Connection, failure::Failure, keys::Keys, limits, versions::Moments};
+use crate::{
+    TikvOptions, connection::Connection, failure::Failure, keys::Keys, limits, regions::Regions, versions::Moments,
+};
 
 /// How long to wait for a lock of somebody else: about five seconds in all, because one that nobody removes lives three.
 const LOCK_BACKOFF: Backoff = Backoff::no_jitter_backoff(2, 200, 32);
@@ -26,6 +28,7 @@ pub(crate) struct Cluster {
     pub(crate) limits: Capabilities,
     pub(crate) counts: Counts,
     pub(crate) moments: Moments,
+    pub(crate) regions: Regions,
     pub(crate) gc_lag: Option<Duration>,
     timeout: Duration,
 }
@@ -49,6 +52,7 @@ impl Cluster {
             keys,
             counts: Counts::default(),
             moments: Moments::default(),
+            regions: Regions::default(),
             gc_lag: options.gc_lag,
             timeout: options.timeout,
         }

@@ -13,6 +13,8 @@ mod keys;
 mod limits;
 mod options;
 mod pending;
+mod placement;
+mod regions;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -34,7 +36,7 @@ pub use options::{TikvOptions, TlsFiles};
 /// A [`KvBackend`] in a TiKV cluster.
 pub struct TikvBackend {
     cluster: Arc<Cluster>,
-    connecting: JoinHandle<()>,
+    in_background: [JoinHandle<()>; 2],
 }
 
 impl TikvBackend {
@@ -43,8 +45,11 @@ impl TikvBackend {
     /// tokio runtime.
     pub fn open(options: TikvOptions) -> Self {
         let cluster = Arc::new(Cluster::new(&options));
-        let connecting = tokio::spawn(connection::keep_connected(Arc::clone(&cluster), options));
-        Self { cluster, connecting }
+        let in_background = [
+            tokio::spawn(regions::keep_known(Arc::clone(&cluster), options.clone())),
+            tokio::spawn(connection::keep_connected(Arc::clone(&cluster), options)),
+        ];
+        Self { cluster, in_background }
     }
 
     /// Waits until the cluster has been reached.
@@ -61,7 +66,7 @@ impl fmt::Debug for TikvBackend {
 
 impl Drop for TikvBackend {
     fn drop(&mut self) {
-        self.connecting.abort();
+        self.in_background.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -95,7 +100,7 @@ impl KvBackend for TikvBackend {
     }
 
     fn partition(&self, key: &[u8]) -> u64 {
-        key.first().map_or(0, |byte| u64::from(byte >> 4))
+        self.cluster.regions.number(key)
     }
 
     async fn health(&self) -> Result<()> {

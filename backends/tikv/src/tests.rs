@@ -45,6 +45,32 @@ async fn conforms_on_many_regions() {
     conformance::run_all(open(options(cluster.pd())).await).await;
 }
 
+/// Parts are regions, whatever stands before our keys in the cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regions_are_known() {
+    let cluster = TestCluster::start();
+    let prefixed = TikvOptions { key_prefix: "prefix:".into(), ..options(cluster.pd()) };
+    let in_keyspace = TikvOptions { keyspace: Some("first".to_owned()), ..prefixed.clone() };
+    for before in ["", "prefix:", "x\0\0\u{1}prefix:"] {
+        for key in ["a key of many bytes", "m"] {
+            cluster.split([before, key].concat().as_bytes());
+        }
+    }
+    for options in [options(cluster.pd()), prefixed, in_keyspace] {
+        let store = open(options).await;
+        let part = |key: &str| store.partition(key.as_bytes());
+        let learnt = async {
+            while part("a") == part("m") {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), learnt).await.unwrap();
+        assert_eq!(part("a key of many byte") + 1, part("a key of many bytes"));
+        assert_eq!(part("a key of many bytes"), part("l"));
+        assert_eq!(part("l") + 1, part("m"));
+    }
+}
+
 async fn put(store: &TikvBackend, keys: &[&'static str], value: &'static str, guards: &[&'static str]) -> Result<()> {
     let writes = keys.iter().map(|key| (Bytes::from(*key), Some(Bytes::from(value)))).collect();
     let guards = guards.iter().map(|key| Bytes::from(*key)).collect();

@@ -39,6 +39,8 @@ impl Programs {
         let port = free_port()?;
         let mut command = Command::new(&self.respgate);
         command
+            // For this program, and no setting of a gateway.
+            .env_remove("RESPGATE_TEST_CLUSTER")
             .envs(settings.iter().copied())
             .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--data-dir"])
             .arg(directory.path().join("data"));
@@ -53,7 +55,7 @@ impl Programs {
             &[
                 ("RESPGATE_STORE__BACKEND", "tikv"),
                 ("RESPGATE_STORE__NAMESPACE", "bench"),
-                ("RESPGATE_TIKV__PD", &format!("[\"{pd}\"]")),
+                ("RESPGATE_TIKV__PD", pd),
                 ("RESPGATE_UNIT__PIPELINE_ORDER", order),
             ],
         )?;

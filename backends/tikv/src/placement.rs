@@ -1,0 +1,221 @@
+//! What the client of the cluster does not tell: where regions begin. Only the placement driver's leader knows that.
+
+use prost::Message;
+use respgate_backend_api::{Error, Result};
+use tikv_client::SecurityManager;
+use tonic::{client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery, transport::Channel};
+
+use crate::{TikvOptions, failure::Failure};
+
+/// Regions of one answer.
+const PAGE: i32 = 1_024;
+
+/// Regions that are looked at; what lies behind them passes for one.
+const REGIONS_MAX: usize = 1 << 17;
+
+/// Where the regions begin that hold `options.key_prefix`, without what stands before each of our keys; in ascending order,
+/// and without the first of them.
+pub(crate) async fn region_starts(options: &TikvOptions) -> Result<Vec<Vec<u8>>> {
+    let mut leader = Leader::find(options).await?;
+    let keyspace = match &options.keyspace {
+        Some(name) => leader.keyspace_prefix(name).await?,
+        None => Vec::new(),
+    };
+    let prefix = [&*keyspace, &*options.key_prefix].concat();
+    let (mut starts, mut next) = (Vec::new(), encode(&prefix));
+    while starts.len() < REGIONS_MAX {
+        let regions = leader.regions_from(next).await?;
+        for start in regions.iter().map(|region| decode(&region.start_key)).filter(|start| *start > prefix) {
+            match start.strip_prefix(&*prefix) {
+                Some(start) => starts.push(start.to_vec()),
+                None => return Ok(starts),
+            }
+        }
+        match regions.last() {
+            Some(last) if !last.end_key.is_empty() => next = last.end_key.clone(),
+            _ => break,
+        }
+    }
+    Ok(starts)
+}
+
+/// The member of the placement driver that knows.
+struct Leader {
+    grpc: Grpc<Channel>,
+    header: RequestHeader,
+}
+
+impl Leader {
+    async fn find(options: &TikvOptions) -> Result<Self> {
+        let security = match &options.tls {
+            Some(tls) => SecurityManager::load(&tls.ca, &tls.cert, &tls.key).map_err(|error| unavailable(&error))?,
+            None => SecurityManager::default(),
+        };
+        let mut cause = Error::Unavailable("no placement driver is configured".to_owned());
+        for endpoint in &options.pd_endpoints {
+            match Self::through(&security, endpoint).await {
+                Ok(leader) => return Ok(leader),
+                Err(error) => cause = error,
+            }
+        }
+        Err(cause)
+    }
+
+    /// Asks one member who leads.
+    async fn through(security: &SecurityManager, endpoint: &str) -> Result<Self> {
+        let mut any = Self { grpc: connect(security, endpoint).await?, header: RequestHeader::default() };
+        let members: Members = any.ask("/pdpb.PD/GetMembers", HeaderOnly { header: None }).await?;
+        let url = members.leader.and_then(|leader| leader.client_urls.into_iter().next());
+        let url = url.ok_or_else(|| Error::Unavailable("the placement driver has no leader".to_owned()))?;
+        Ok(Self { grpc: connect(security, &url).await?, header: members.header.unwrap_or_default() })
+    }
+
+    async fn regions_from(&mut self, start_key: Vec<u8>) -> Result<Vec<Region>> {
+        let request = ScanRegions { header: Some(self.header.clone()), start_key, limit: PAGE };
+        let found: Regions = self.ask("/pdpb.PD/ScanRegions", request).await?;
+        Ok(found.regions)
+    }
+
+    /// What the client puts before each key of a keyspace.
+    async fn keyspace_prefix(&mut self, name: &str) -> Result<Vec<u8>> {
+        let request = LoadKeyspace { header: Some(self.header.clone()), name: name.to_owned() };
+        let found: Keyspace = self.ask("/keyspacepb.Keyspace/LoadKeyspace", request).await?;
+        let [_, id @ ..] = found.keyspace.unwrap_or_default().id.to_be_bytes();
+        Ok([&b"x"[..], &id].concat())
+    }
+
+    async fn ask<Q, A>(&mut self, method: &'static str, question: Q) -> Result<A>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        self.grpc.ready().await.map_err(|error| unavailable(&error.into()))?;
+        let codec: ProstCodec<Q, A> = ProstCodec::default();
+        let answer = self.grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await;
+        Ok(answer.map_err(|status| unavailable(&status.into()))?.into_inner())
+    }
+}
+
+async fn connect(security: &SecurityManager, endpoint: &str) -> Result<Grpc<Channel>> {
+    security.connect(endpoint, Grpc::new).await.map_err(|error| unavailable(&error))
+}
+
+fn unavailable(error: &tikv_client::Error) -> Error {
+    Failure::of(error).of_read()
+}
+
+/// How the placement driver writes keys: in groups of eight bytes, each with a byte that says how many of them count.
+fn encode(key: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity((key.len() / 8 + 1) * 9);
+    let (groups, rest) = key.as_chunks::<8>();
+    for group in groups {
+        encoded.extend_from_slice(group);
+        encoded.push(u8::MAX);
+    }
+    let padding = 8 - rest.len();
+    encoded.extend_from_slice(rest);
+    encoded.resize(encoded.len() + padding, 0);
+    encoded.push(u8::MAX - u8::try_from(padding).unwrap_or(8));
+    encoded
+}
+
+/// The key that the placement driver has written so. What is no such key gives as much of it as is one.
+fn decode(encoded: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(encoded.len());
+    let (groups, _) = encoded.as_chunks::<9>();
+    for [group @ .., mark] in groups {
+        let padding = usize::from(u8::MAX - mark);
+        key.extend_from_slice(group.get(..8_usize.saturating_sub(padding)).unwrap_or_default());
+    }
+    key
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RequestHeader {
+    #[prost(uint64, tag = "1")]
+    cluster_id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct HeaderOnly {
+    #[prost(message, optional, tag = "1")]
+    header: Option<RequestHeader>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Members {
+    /// A header of an answer has the cluster's number in the same place.
+    #[prost(message, optional, tag = "1")]
+    header: Option<RequestHeader>,
+    #[prost(message, optional, tag = "3")]
+    leader: Option<Member>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Member {
+    #[prost(string, repeated, tag = "4")]
+    client_urls: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ScanRegions {
+    #[prost(message, optional, tag = "1")]
+    header: Option<RequestHeader>,
+    #[prost(bytes = "vec", tag = "2")]
+    start_key: Vec<u8>,
+    #[prost(int32, tag = "3")]
+    limit: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Regions {
+    #[prost(message, repeated, tag = "2")]
+    regions: Vec<Region>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Region {
+    #[prost(bytes = "vec", tag = "2")]
+    start_key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    end_key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LoadKeyspace {
+    #[prost(message, optional, tag = "1")]
+    header: Option<RequestHeader>,
+    #[prost(string, tag = "2")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Keyspace {
+    #[prost(message, optional, tag = "2")]
+    keyspace: Option<KeyspaceMeta>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct KeyspaceMeta {
+    #[prost(uint32, tag = "1")]
+    id: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_written_as_the_placement_driver_does() {
+        let written: [(&[u8], &[u8]); 3] = [
+            (b"", b"\0\0\0\0\0\0\0\0\xf7"),
+            (b"abc", b"abc\0\0\0\0\0\xfa"),
+            (b"abcdefgh", b"abcdefgh\xff\0\0\0\0\0\0\0\0\xf7"),
+        ];
+        for (key, encoded) in written {
+            assert_eq!(encode(key), encoded);
+            assert_eq!(decode(encoded), key);
+        }
+        assert_eq!(decode(b"abcdefgh\xffi"), b"abcdefgh", "cut off");
+    }
+}
