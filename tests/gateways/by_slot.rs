@@ -46,7 +46,7 @@ fn commands(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Vec<String>
 
 #[test]
 fn replies_equal_those_of_redis() {
-    const CLIENTS: u64 = 6;
+    const CLIENTS: u64 = 3;
     let (fleet, redis) = (fleet(3), Redis::start());
     thread::scope(|scope| {
         for client in 0..CLIENTS {
