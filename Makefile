@@ -10,7 +10,7 @@ SHELL := /bin/bash
 CARGO_FLAGS := --release --workspace --locked
 BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
 
-.PHONY: help run build test test-go test-tikv lint deny clients bench bench-quick clean
+.PHONY: help run build test test-go test-tikv lint deny clients bench bench-quick bench-tikv clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -63,3 +63,7 @@ bench: build ## Compare with Redis, and with the store alone (about half an hour
 bench-quick: build ## The same with fewer turns and requests (a few minutes).
 	@.ci/setup test
 	$${CARGO_TARGET_DIR:-target}/release/respgate-bench --respgate $(BINARY) ratio --turns 1 --requests 100000
+
+bench-tikv: build ## Compare a gateway on TiKV with the bare client: on the test cluster, or TEST_TIKV_PD=host:port make bench-tikv
+	@.ci/setup test
+	$${CARGO_TARGET_DIR:-target}/release/respgate-bench --respgate $(BINARY) tikv

@@ -20,7 +20,7 @@ use rand::rngs::StdRng;
 use compare::EncodeVersion;
 use families::Family;
 use plan::{Call, Planner, audit};
-use run::{Difference, Servers};
+use run::{Difference, Env, Servers};
 
 /// Calls in one sequence.
 const LENGTH: usize = 300;
@@ -77,28 +77,36 @@ fn everything() {
     compare_with_redis(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS]);
 }
 
+/// One connection cannot tell in which order its pipelines are carried out.
+#[test]
+fn everything_by_slot() {
+    use families::*;
+    let families = [STRINGS, KEYS, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS, CONNECTION];
+    compare(&families, EncodeVersion::V0, &[("RESPGATE_UNIT__PIPELINE_ORDER", "slot")]);
+}
+
 #[test]
 fn hashes_and_sets_without_counts() {
     // Nothing is watched: a write that does not look cannot tell that it changes nothing.
-    compare(&[families::HASHES, families::SETS, families::KEYS], EncodeVersion::Uncounted);
+    compare(&[families::HASHES, families::SETS, families::KEYS], EncodeVersion::Uncounted, &[]);
 }
 
 #[test]
 fn zsets_in_a_sidecar() {
-    compare(&[families::ZSETS, families::SETS], EncodeVersion::Sidecar);
+    compare(&[families::ZSETS, families::SETS], EncodeVersion::Sidecar, &[]);
 }
 
 #[test]
 fn everything_in_a_sidecar() {
     use families::*;
-    compare(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, SETS, ZSETS, SORTING], EncodeVersion::Sidecar);
+    compare(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, SETS, ZSETS, SORTING], EncodeVersion::Sidecar, &[]);
 }
 
 fn compare_with_redis(families: &[Family]) {
-    compare(families, EncodeVersion::V0);
+    compare(families, EncodeVersion::V0, &[]);
 }
 
-fn compare(families: &[Family], version: EncodeVersion) {
+fn compare(families: &[Family], version: EncodeVersion, env: Env) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("RESPGATE_ORACLE_SEED") {
         Some(seed) => seed..seed + 1,
@@ -106,7 +114,7 @@ fn compare(families: &[Family], version: EncodeVersion) {
     };
     let planner = Planner::new(families);
     let audit = audit(families);
-    let mut servers = Servers::start(version);
+    let mut servers = Servers::start(version, env);
     for seed in seeds.clone() {
         let calls = planner.sequence(LENGTH, &mut StdRng::seed_from_u64(seed));
         if let Some(difference) = servers.first_difference(&calls, &audit) {

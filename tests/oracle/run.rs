@@ -14,7 +14,12 @@ pub(crate) struct Servers {
     /// The one beside the gateway.
     sidecar: Redis,
     version: EncodeVersion,
+    /// More settings of the gateway.
+    env: Env,
 }
+
+/// Settings by environment variable.
+pub(crate) type Env = &'static [(&'static str, &'static str)];
 
 /// Where the replies part.
 pub(crate) struct Difference {
@@ -39,15 +44,15 @@ struct Pair {
 }
 
 impl Servers {
-    pub(crate) fn start(version: EncodeVersion) -> Self {
+    pub(crate) fn start(version: EncodeVersion, env: Env) -> Self {
         let sidecar = Redis::start();
-        Self { gateway: start_gateway(version, &sidecar), redis: Redis::start(), sidecar, version }
+        Self { gateway: start_gateway(version, env, &sidecar), redis: Redis::start(), sidecar, version, env }
     }
 
     /// Runs a sequence on empty servers and then reads everything back with `audit`.
     pub(crate) fn first_difference(&mut self, calls: &[Call], audit: &[Args]) -> Option<Difference> {
         if !self.gateway.is_running() {
-            self.gateway = start_gateway(self.version, &self.sidecar);
+            self.gateway = start_gateway(self.version, self.env, &self.sidecar);
         }
         let mut cleaner = self.connect();
         cleaner.both(&[vec![b"FLUSHALL".to_vec()]]);
@@ -74,9 +79,9 @@ impl Servers {
     }
 }
 
-fn start_gateway(version: EncodeVersion, sidecar: &Redis) -> Gateway {
+fn start_gateway(version: EncodeVersion, env: Env, sidecar: &Redis) -> Gateway {
     let url = sidecar.url();
-    let env = [version.env(), &[("RESPGATE_SIDECAR__URL", &url)]].concat();
+    let env = [version.env(), env, &[("RESPGATE_SIDECAR__URL", &url)]].concat();
     Gateway::with(&Options { env: &env, ..Options::default() })
 }
 
