@@ -100,7 +100,7 @@ fn regions_that_split_are_learnt() {
 /// Clients of all gateways write to the same keys, in pipelines that go to all regions.
 #[test]
 fn the_order_within_a_slot_is_the_order_sent() {
-    const KEYS: usize = 12;
+    const KEYS: usize = 13;
     const CLIENTS: usize = 9;
     const ROUNDS: usize = 20;
     let fleet = fleet(3);
