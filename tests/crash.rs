@@ -57,7 +57,7 @@ fn start(dir: &Path, sync: &str) -> Gateway {
         flags: &["--sync", sync],
         env: &[("RESPGATE_ROCKSDB__WRITE_BUFFERS", "1MiB")],
         data_dir: Some(dir),
-        ..Options::default()
+        ..Options::alone()
     })
 }
 

@@ -90,7 +90,7 @@ fn a_key_that_is_set_again_lives() {
 fn a_watched_key_that_expires_has_changed() {
     let gateway = Gateway::start();
     let (mut conn, mut other) = (gateway.connect(), gateway.connect());
-    conn.run("SET k x PX 50");
+    conn.run("SET k x PX 1000");
     conn.run("WATCH k");
     let until = Instant::now() + DEADLINE;
     while other.run("EXISTS k") != Value::Integer(0) {

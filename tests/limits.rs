@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Conn, DEADLINE, Gateway, Options, Value};
 
 fn with_env(env: &[(&str, &str)]) -> Gateway {
-    Gateway::with(&Options { env, ..Options::default() })
+    Gateway::with(&Options { env, ..Options::alone() })
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_silent_client_is_hung_up_on_and_a_busy_one_is_not() {
 #[test]
 fn a_client_that_does_not_read_holds_back_nobody_and_takes_little() {
     const MIB: usize = 1 << 20;
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let mut bystander = gateway.connect();
     bystander.call(&["SET".as_bytes(), b"large", &vec![b'x'; MIB]]);
     let before = gateway.resident_bytes();
@@ -91,7 +91,7 @@ fn strangers_may_send_only_little() {
 
 #[test]
 fn a_client_can_be_killed_by_another() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let (mut victim, mut killer) = (gateway.connect(), gateway.connect());
     let id = victim.run("CLIENT ID").integer();
     assert!(killer.run("CLIENT LIST").text().contains(&format!("id={id} ")));
@@ -102,7 +102,7 @@ fn a_client_can_be_killed_by_another() {
 
 #[test]
 fn a_pause_holds_writers_until_it_is_lifted() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let (mut master, mut writer, mut reader) = (gateway.connect(), gateway.connect(), gateway.connect());
     assert_eq!(master.run("CLIENT PAUSE 1000000 WRITE"), Value::ok());
     writer.send(b"SET a 1\r\n");

@@ -5,6 +5,7 @@
 //!
 //! - `RESPGATE_TEST_BACKEND`: the backend of the gateways, `memory`, `tikv` or `rocksdb` (the default where it is
 //!   built in);
+//! - `RESPGATE_TEST_GATEWAYS`: how many gateways share each TiKV cluster, each command going to one at random;
 //! - `RESPGATE_TEST_CLUSTER`: the program that stands in for a TiKV cluster, if it need not be built;
 //! - `RESPGATE_TEST_PROGRAM`: another build to test;
 //! - `RESPGATE_ORACLE_SEED`, `RESPGATE_ORACLE_SEQUENCES`: see [`oracle`].

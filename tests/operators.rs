@@ -62,7 +62,7 @@ fn what_only_reads_runs_beside_the_gateway() {
     }
     let dir = TempDir::new().unwrap();
     let data = dir.path();
-    let gateway = Gateway::with(&Options { data_dir: Some(data), ..Options::default() });
+    let gateway = Gateway::with(&Options { data_dir: Some(data), ..Options::alone() });
     let mut conn = gateway.connect();
     fill(&mut conn);
 
@@ -100,7 +100,7 @@ fn a_walk_that_was_interrupted_goes_on_where_it_was() {
     }
     let dir = TempDir::new().unwrap();
     let data = dir.path();
-    let mut gateway = Gateway::with(&Options { data_dir: Some(data), ..Options::default() });
+    let mut gateway = Gateway::with(&Options { data_dir: Some(data), ..Options::alone() });
     leave_orphans(&mut gateway.connect());
 
     let mut verify = respgate(data, &["verify"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

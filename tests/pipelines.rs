@@ -116,7 +116,7 @@ fn optimistic_updates_with_watch_lose_nothing() {
 #[test]
 fn a_pipeline_larger_than_every_buffer_is_answered() {
     const LARGE: usize = 200_000;
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let value = "v".repeat(1_000);
     gateway.connect().call(&["SET", "large", &value]);
     let mut reader = gateway.connect();

@@ -19,7 +19,7 @@ fn complaint(output: &Output) -> String {
 fn a_signal_ends_it_in_order() {
     for signal in ["TERM", "INT"] {
         let dir = TempDir::new().unwrap();
-        let options = Options { data_dir: Some(dir.path()), ..Options::default() };
+        let options = Options { data_dir: Some(dir.path()), ..Options::alone() };
         let mut gateway = Gateway::with(&options);
         let (mut conn, mut idle) = (gateway.connect(), gateway.connect());
         assert_eq!(conn.run("SET kept 1"), Value::ok());
@@ -36,7 +36,7 @@ fn a_signal_ends_it_in_order() {
 
 #[test]
 fn a_signal_lets_a_transaction_in_flight_finish() {
-    let mut gateway = Gateway::start();
+    let mut gateway = Gateway::alone();
     let mut conn = gateway.connect();
     conn.pipeline(&[vec!["MULTI"], vec!["SET", "a", "1"]]);
     let replies = std::thread::scope(|scope| {
@@ -57,13 +57,13 @@ fn a_signal_lets_a_transaction_in_flight_finish() {
 #[test]
 fn shutdown_ends_it() {
     for command in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN SAVE NOW"] {
-        let mut gateway = Gateway::start();
+        let mut gateway = Gateway::alone();
         let mut conn = gateway.connect();
         conn.send(format!("{command}\r\n").as_bytes());
         assert!(conn.read_to_close().is_empty(), "{command}");
         assert!(gateway.wait().success(), "{command}");
     }
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     assert_eq!(gateway.connect().run("SHUTDOWN MAYBE"), Value::error("ERR syntax error"));
     assert_eq!(gateway.connect().run("PING").text(), "PONG");
 }
@@ -74,7 +74,7 @@ fn it_listens_on_a_unix_socket() {
     let path = dir.path().join("respgate.sock");
     let gateway = Gateway::with(&Options {
         env: &[("RESPGATE_SERVER__UNIX_SOCKET", path.to_str().unwrap())],
-        ..Options::default()
+        ..Options::alone()
     });
     let mut local = Conn::open(&Addr::Unix(path));
     assert_eq!(local.run("SET a 1"), Value::ok());
@@ -83,7 +83,7 @@ fn it_listens_on_a_unix_socket() {
 
 #[test]
 fn a_port_in_use_is_an_error_that_says_so() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let dir = TempDir::new().unwrap();
     let port = gateway.port().to_string();
     let output = run(&["--backend", "memory", "--port", &port, "--data-dir", dir.path().to_str().unwrap()], &[]);
@@ -98,7 +98,7 @@ fn a_data_directory_has_one_owner() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    let _owner = Gateway::with(&Options { data_dir: Some(dir.path()), ..Options::default() });
+    let _owner = Gateway::with(&Options { data_dir: Some(dir.path()), ..Options::alone() });
     let path = dir.path().to_str().unwrap();
     let output = run(&["--backend", "rocksdb", "--port", "0", "--data-dir", path], &[]);
     assert!(!output.status.success());
@@ -146,7 +146,7 @@ fn flags_come_before_the_environment_and_that_before_the_file() {
     let gateway = Gateway::with(&Options {
         flags: &["--config", path.to_str().unwrap()],
         env: &[("RESPGATE_SERVER__MAXCLIENTS", "12")],
-        ..Options::default()
+        ..Options::alone()
     });
     let mut conn = gateway.connect();
     assert_eq!(conn.run("CONFIG GET maxclients").elements()[1].text(), "12");

@@ -57,7 +57,7 @@ const ODD: &[(&str, &[u8], &[u8])] = &[
 
 #[test]
 fn malformed_input_gets_the_error_of_redis_and_is_closed() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let mut bystander = gateway.connect();
     for (name, bytes, text) in MALFORMED {
         let mut conn = gateway.connect();
@@ -70,7 +70,7 @@ fn malformed_input_gets_the_error_of_redis_and_is_closed() {
 
 #[test]
 fn malformed_input_cut_into_bytes_gets_the_same_error() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     for (name, bytes, text) in MALFORMED {
         let mut conn = gateway.connect();
         // The server may close before the last byte; the error tells.
@@ -98,7 +98,7 @@ fn replies_before_malformed_input_are_delivered() {
 
 #[test]
 fn odd_input_is_understood() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     for (name, bytes, reply) in ODD {
         for piece in [bytes.len(), 1] {
             let mut conn = gateway.connect();
@@ -122,7 +122,7 @@ fn endless_lines_end_the_connection() {
         ("count", [b"*".as_slice(), &long].concat(), "too big mbulk count string"),
         ("length", [b"*1\r\n$".as_slice(), &long].concat(), "too big bulk count string"),
     ];
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     for (name, bytes, text) in cases {
         let mut conn = gateway.connect();
         // It hangs up long before it has read all of this, which may drop its own last words.
@@ -140,7 +140,7 @@ fn endless_lines_end_the_connection() {
 
 #[test]
 fn nested_arrays_are_refused_at_once() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let mut conn = gateway.connect();
     let _ = conn.try_send(&b"*1\r\n".repeat(100_000));
     let said = conn.read_to_close();
@@ -205,7 +205,7 @@ fn large_values_come_back_whole() {
 #[test]
 fn clients_that_vanish_within_a_request_leave_nothing() {
     const CLIENTS: usize = 20;
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let mut bystander = gateway.connect();
     bystander.run("SET kept 1");
     let before = gateway.resident_bytes();
@@ -227,7 +227,7 @@ fn clients_that_vanish_within_a_request_leave_nothing() {
 
 #[test]
 fn a_length_alone_reserves_no_memory() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let before = gateway.resident_bytes();
     let mut clients: Vec<Conn> = (0..100).map(|_| gateway.connect()).collect();
     for conn in &mut clients {

@@ -39,7 +39,7 @@ impl Fleet {
 
 /// One more gateway in front of a cluster.
 fn gateway(cluster: &TestCluster, env: &[(&str, &str)]) -> Gateway {
-    let gateway = Gateway::with(&Options { pd: Some(cluster.pd()), env, ..Options::default() });
+    let mut gateway = Gateway::with(&Options { pd: Some(cluster.pd()), env, ..Options::default() });
     gateway.wait_until_ready();
     gateway
 }

@@ -102,19 +102,32 @@ fn everything_in_a_sidecar() {
     compare(&[STRINGS, KEYS, RESTORE, TRANSACTIONS, SETS, ZSETS, SORTING], EncodeVersion::Sidecar, &[]);
 }
 
+/// Each command goes to one of three gateways at random.
+#[cfg(feature = "tikv")]
+#[test]
+fn everything_through_three_gateways() {
+    use families::*;
+    let Some(cluster) = respgate_test_cluster::TestCluster::start() else { return };
+    compare_servers(&[STRINGS, KEYS, TRANSACTIONS, HASHES, LISTS, SETS, ZSETS], Servers::over(cluster), 2);
+}
+
 fn compare_with_redis(families: &[Family]) {
     compare(families, EncodeVersion::V0, &[]);
 }
 
 fn compare(families: &[Family], version: EncodeVersion, env: Env) {
+    compare_servers(families, Servers::start(version, env), 60);
+}
+
+/// Compares the replies to so many sequences, unless the environment says otherwise.
+fn compare_servers(families: &[Family], mut servers: Servers, sequences: u64) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("RESPGATE_ORACLE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("RESPGATE_ORACLE_SEQUENCES").unwrap_or(60),
+        None => 0..number("RESPGATE_ORACLE_SEQUENCES").unwrap_or(sequences),
     };
     let planner = Planner::new(families);
     let audit = audit(families);
-    let mut servers = Servers::start(version, env);
     for seed in seeds.clone() {
         let calls = planner.sequence(LENGTH, &mut StdRng::seed_from_u64(seed));
         if let Some(difference) = servers.first_difference(&calls, &audit) {

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use respgate_test_cluster::TestCluster;
+
 use super::compare::{EncodeVersion, Rule, pairs_sorted, transaction_accepts};
 use super::grammar::Args;
 use super::plan::{CONNECTIONS, Call};
@@ -16,6 +18,8 @@ pub(crate) struct Servers {
     version: EncodeVersion,
     /// More settings of the gateway.
     env: Env,
+    /// What the gateways share, if there are several.
+    cluster: Option<TestCluster>,
 }
 
 /// Settings by environment variable.
@@ -45,14 +49,25 @@ struct Pair {
 
 impl Servers {
     pub(crate) fn start(version: EncodeVersion, env: Env) -> Self {
+        Self::with(version, env, None)
+    }
+
+    /// Three gateways in front of a cluster, and Redis.
+    #[cfg(feature = "tikv")]
+    pub(crate) fn over(cluster: TestCluster) -> Self {
+        Self::with(EncodeVersion::V0, &[], Some(cluster))
+    }
+
+    fn with(version: EncodeVersion, env: Env, cluster: Option<TestCluster>) -> Self {
         let sidecar = Redis::start();
-        Self { gateway: start_gateway(version, env, &sidecar), redis: Redis::start(), sidecar, version, env }
+        let gateway = start_gateway(version, env, &sidecar, cluster.as_ref());
+        Self { gateway, redis: Redis::start(), sidecar, version, env, cluster }
     }
 
     /// Runs a sequence on empty servers and then reads everything back with `audit`.
     pub(crate) fn first_difference(&mut self, calls: &[Call], audit: &[Args]) -> Option<Difference> {
         if !self.gateway.is_running() {
-            self.gateway = start_gateway(self.version, self.env, &self.sidecar);
+            self.gateway = start_gateway(self.version, self.env, &self.sidecar, self.cluster.as_ref());
         }
         let mut cleaner = self.connect();
         cleaner.both(&[vec![b"FLUSHALL".to_vec()]]);
@@ -79,10 +94,11 @@ impl Servers {
     }
 }
 
-fn start_gateway(version: EncodeVersion, env: Env, sidecar: &Redis) -> Gateway {
+fn start_gateway(version: EncodeVersion, env: Env, sidecar: &Redis, cluster: Option<&TestCluster>) -> Gateway {
     let url = sidecar.url();
     let env = [version.env(), env, &[("RESPGATE_SIDECAR__URL", &url)]].concat();
-    Gateway::with(&Options { env: &env, ..Options::default() })
+    let (pd, gateways) = (cluster.map(TestCluster::pd), cluster.map(|_| 3));
+    Gateway::with(&Options { env: &env, pd, gateways, ..Options::default() })
 }
 
 /// The first calls that go out in one write.

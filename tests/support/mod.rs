@@ -3,6 +3,7 @@
 //! Nothing here sleeps: a server is ready when it says so, a reply is there when it has been read, and every wait has a
 //! deadline that only a failing test meets.
 
+mod balancer;
 mod conn;
 mod monitor;
 mod server;

@@ -11,7 +11,8 @@ use std::time::Instant;
 use respgate_test_cluster::TestCluster;
 use tempfile::TempDir;
 
-use super::{Conn, DEADLINE, Value};
+use super::balancer::Balancer;
+use super::{Conn, DEADLINE};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,9 @@ impl Backend {
     }
 }
 
+/// For clusters in which nothing is meant to go wrong: that a machine is busy is no failure.
+const PATIENCE: [(&str, &str); 2] = [("RESPGATE_TIKV__TIMEOUT", "45s"), ("RESPGATE_TIKV__REQUEST_TIMEOUT", "20s")];
+
 /// How to start a gateway. The default listens on a free port of the loopback address and keeps its data in a folder
 /// that goes when the gateway does.
 #[derive(Default)]
@@ -63,12 +67,26 @@ pub(crate) struct Options<'a> {
     pub(crate) data_dir: Option<&'a Path>,
     /// Where the cluster is that keeps the data, instead of what this run tests.
     pub(crate) pd: Option<&'a str>,
+    /// The port, to take the place of another gateway.
+    pub(crate) port: u16,
+    /// How many gateways share the cluster, behind one address; otherwise as many as this run tests, or one if `pd` is set.
+    pub(crate) gateways: Option<usize>,
 }
 
-/// A running gateway; dropping it kills it.
+impl Options<'_> {
+    /// One gateway, however many this run tests: for what a process does with its own clients, memory and signals.
+    pub(crate) fn alone() -> Self {
+        Self { gateways: Some(1), ..Self::default() }
+    }
+}
+
+/// A running gateway, or several that look like one; dropping it kills it.
 pub(crate) struct Gateway {
     process: Process,
     addr: SocketAddr,
+    /// Those that share the cluster with it.
+    peers: Vec<Gateway>,
+    balancer: Option<Balancer>,
     _own_dir: Option<TempDir>,
     _own_cluster: Option<TestCluster>,
 }
@@ -78,6 +96,11 @@ impl Gateway {
         Self::with(&Options::default())
     }
 
+    /// One gateway, however many this run tests.
+    pub(crate) fn alone() -> Self {
+        Self::with(&Options::alone())
+    }
+
     /// Starts a gateway and waits until it listens.
     pub(crate) fn with(options: &Options<'_>) -> Self {
         let own_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
@@ -85,30 +108,45 @@ impl Gateway {
         let backend = options.pd.map_or_else(Backend::under_test, |_| Backend::Tikv);
         let needs_cluster = backend == Backend::Tikv && options.pd.is_none();
         let own_cluster = needs_cluster.then(|| start_cluster(data_dir));
+        let pd = options.pd.or(own_cluster.as_ref().map(TestCluster::pd));
+        let mut gateway = Self::spawn(options, backend, data_dir, pd);
+        let count = options.gateways.unwrap_or_else(|| if needs_cluster { gateways_under_test() } else { 1 });
+        if needs_cluster || count > 1 {
+            gateway.peers = (1..count).map(|_| Self::spawn(options, backend, data_dir, pd)).collect();
+            gateway.wait_until_ready();
+            gateway.peers.iter_mut().for_each(Self::wait_until_ready);
+            let addrs = std::iter::once(&gateway).chain(&gateway.peers).map(|gateway| gateway.addr).collect();
+            gateway.balancer = (count > 1).then(|| Balancer::start(addrs));
+        }
+        Self { _own_dir: own_dir, _own_cluster: own_cluster, ..gateway }
+    }
+
+    fn spawn(options: &Options<'_>, backend: Backend, data_dir: &Path, pd: Option<&str>) -> Self {
         let mut command = Self::command();
-        command.args(["--bind", "127.0.0.1", "--port", "0", "--backend", backend.name()]);
-        if let Some(pd) = options.pd.or(own_cluster.as_ref().map(TestCluster::pd)) {
+        command.args(["--bind", "127.0.0.1", "--port", &options.port.to_string(), "--backend", backend.name()]);
+        if let Some(pd) = pd {
             command.args(["--pd", pd]);
+        }
+        if options.pd.is_none() || options.gateways.is_some() {
+            command.envs(PATIENCE);
         }
         command.arg("--data-dir").arg(data_dir).args(options.flags);
         command.envs(options.env.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = Process::spawn("respgate", &mut command);
         let said = process.child.stderr.take().unwrap();
-        let addr = process.wait_for_line(said, address_in);
-        let gateway = Self { process, addr, _own_dir: own_dir, _own_cluster: own_cluster };
-        if gateway._own_cluster.is_some() {
-            gateway.wait_until_ready();
-        }
-        gateway
+        process.listen_to(said);
+        let addr = process.wait_for_line(address_in);
+        Self { process, addr, peers: Vec::new(), balancer: None, _own_dir: None, _own_cluster: None }
     }
 
-    /// Waits until the gateway has reached its store.
-    pub(crate) fn wait_until_ready(&self) {
-        let (mut conn, until) = (self.connect(), Instant::now() + DEADLINE);
-        while matches!(conn.run("GET ready"), Value::Error(error) if error.starts_with("LOADING")) {
-            assert!(Instant::now() < until, "the store was not reached");
-            std::thread::yield_now();
-        }
+    /// Waits until the gateway has reached its cluster.
+    pub(crate) fn wait_until_ready(&mut self) {
+        self.wait_for_log("connected to the cluster");
+    }
+
+    /// Waits until there is a line in the log with this text.
+    pub(crate) fn wait_for_log(&mut self, text: &str) {
+        self.process.wait_for_line(|line| line.contains(text).then_some(()));
     }
 
     /// The program, with nothing of this process' environment that could configure it.
@@ -124,11 +162,11 @@ impl Gateway {
     }
 
     pub(crate) fn addr(&self) -> Addr {
-        Addr::Tcp(self.addr)
+        Addr::Tcp(self.balancer.as_ref().map_or(self.addr, Balancer::addr))
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.addr.port()
+        self.balancer.as_ref().map_or(self.addr, Balancer::addr).port()
     }
 
     pub(crate) fn connect(&self) -> Conn {
@@ -160,7 +198,7 @@ impl Gateway {
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
-        self.process.child.try_wait().unwrap().is_none()
+        self.process.child.try_wait().unwrap().is_none() && self.peers.iter_mut().all(Self::is_running)
     }
 
     /// What it has logged; all of it once [`Gateway::wait`] has returned.
@@ -169,6 +207,11 @@ impl Gateway {
         self.process.said.extend(heard);
         &self.process.said
     }
+}
+
+/// How many gateways share a cluster in this run.
+fn gateways_under_test() -> usize {
+    std::env::var("RESPGATE_TEST_GATEWAYS").map_or(1, |count| count.parse().unwrap())
 }
 
 fn start_cluster(data_dir: &Path) -> TestCluster {
@@ -202,7 +245,8 @@ impl Redis {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process::spawn("redis-server", &mut command);
         let said = process.child.stdout.take().unwrap();
-        process.wait_for_line(said, |line| line.contains("ready to accept connections").then_some(()));
+        process.listen_to(said);
+        process.wait_for_line(|line| line.contains("ready to accept connections").then_some(()));
         process
     }
 
@@ -251,8 +295,8 @@ impl Process {
         Self { name, child, log: Mutex::new(mpsc::channel().1), said: Vec::new() }
     }
 
-    /// Reads what the child says on a thread of its own, so that it never blocks, until `wanted` finds something.
-    fn wait_for_line<T>(&mut self, said: impl Read + Send + 'static, wanted: impl Fn(&str) -> Option<T>) -> T {
+    /// Reads what the child says on a thread of its own, so that it never blocks.
+    fn listen_to(&mut self, said: impl Read + Send + 'static) {
         let (sender, log) = mpsc::channel();
         self.log = Mutex::new(log);
         std::thread::spawn(move || {
@@ -261,16 +305,19 @@ impl Process {
                 let _ = sender.send(line);
             }
         });
+    }
+
+    /// Waits until the child says, or has said, a line in which `wanted` finds something.
+    fn wait_for_line<T>(&mut self, wanted: impl Fn(&str) -> Option<T>) -> T {
         let until = Instant::now() + DEADLINE;
+        let mut heard = 0;
         loop {
+            if let Some(found) = self.said[heard..].iter().find_map(|line| wanted(line)) {
+                return found;
+            }
+            heard = self.said.len();
             match self.log.get_mut().unwrap().recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    let found = wanted(&line);
-                    self.said.push(line);
-                    if let Some(found) = found {
-                        return found;
-                    }
-                }
+                Ok(line) => self.said.push(line),
                 Err(RecvTimeoutError::Timeout) => {
                     panic!("{} is not ready; it said:\n{}", self.name, self.said.join("\n"))
                 }

@@ -86,6 +86,7 @@ pub(crate) async fn keep_connected(cluster: Arc<Cluster>, options: TikvOptions) 
         let Some(client) = connect(connection, &options).await else { return };
         let connected_at = Instant::now();
         connection.publish(client);
+        tracing::info!(pd = ?options.pd_endpoints, "connected to the cluster");
         connection.is_stale.notified().await;
         tokio::time::sleep_until(connected_at + RENEWAL_INTERVAL).await;
     }
@@ -96,10 +97,7 @@ async fn connect(connection: &Connection, options: &TikvOptions) -> Option<Trans
     let mut retry = RETRY_MIN;
     loop {
         match timeout(options.timeout, try_connect(options)).await {
-            Ok(Ok(client)) => {
-                tracing::info!(pd = ?options.pd_endpoints, "connected to the cluster");
-                return Some(client);
-            }
+            Ok(Ok(client)) => return Some(client),
             Ok(Err(error)) => {
                 tracing::warn!(pd = ?options.pd_endpoints, ?retry, %error, "the placement driver cannot be reached");
             }
