@@ -10,7 +10,7 @@ SHELL := /bin/bash
 CARGO_FLAGS := --release --workspace --locked
 BINARY = $${CARGO_TARGET_DIR:-target}/release/respgate
 
-.PHONY: help run build test test-go test-gateways test-tikv lint deny clients bench bench-quick bench-tikv clean
+.PHONY: help run build test test-go test-gateways test-faults test-tikv lint deny clients bench bench-quick bench-tikv clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,11 @@ test-gateways: ## Run the black-box tests on a TiKV cluster, each command going 
 	@.ci/setup test
 	export RESPGATE_TEST_BACKEND=tikv RESPGATE_TEST_GATEWAYS=3 RESPGATE_ORACLE_SEQUENCES=$${RESPGATE_ORACLE_SEQUENCES:-20}
 	cargo test $(CARGO_FLAGS) --test blackbox
+
+test-faults: ## Look for lost or doubled commands of three gateways while everything fails (RESPGATE_FAULTS_SECONDS, 300).
+	@.ci/setup test
+	export RESPGATE_FAULTS_SECONDS=$${RESPGATE_FAULTS_SECONDS:-300}
+	cargo test $(CARGO_FLAGS) --test blackbox -- --nocapture linearizability
 
 test-tikv: ## Run the conformance suite on a real TiKV cluster: TEST_TIKV_PD=host:port make test-tikv
 	@[[ -n $${TEST_TIKV_PD:-} ]] || { echo "respgate: say where the cluster is: TEST_TIKV_PD=host:port make test-tikv"; exit 1; }

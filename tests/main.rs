@@ -8,6 +8,7 @@
 //! - `RESPGATE_TEST_GATEWAYS`: how many gateways share each TiKV cluster, each command going to one at random;
 //! - `RESPGATE_TEST_CLUSTER`: the program that stands in for a TiKV cluster, if it need not be built;
 //! - `RESPGATE_TEST_PROGRAM`: another build to test;
+//! - `RESPGATE_FAULTS_SEED`, `RESPGATE_FAULTS_SECONDS`: see `gateways::linearizability`;
 //! - `RESPGATE_ORACLE_SEED`, `RESPGATE_ORACLE_SEQUENCES`: see [`oracle`].
 #![allow(
     clippy::expect_used,

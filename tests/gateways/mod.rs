@@ -1,7 +1,9 @@
 //! Several gateways in front of one TiKV cluster behave like one Redis.
 
 mod by_slot;
+mod chaos;
 mod faults;
+mod linearizability;
 mod rpcs;
 
 use std::{

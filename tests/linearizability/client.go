@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -25,8 +24,12 @@ type options struct {
 	seed     uint64
 	perKey   int
 	timeout  time.Duration
-	broken   string
-	kinds    []kind
+	// unknownPerKey is how many commands of unknown outcome a key may have before another key takes its place.
+	unknownPerKey int
+	// outstanding is how many commands may be under way on a key at once.
+	outstanding int
+	broken      string
+	kinds       []kind
 }
 
 // history is all that happened to a key.
@@ -47,18 +50,53 @@ type outcome struct {
 // hotKey gives the key of a kind that is in use, and another one when it has been used enough.
 type hotKey struct {
 	kind kind
-	used atomic.Int64
+	// slots holds a token for each command under way.
+	slots chan struct{}
+
+	mu                        sync.Mutex
+	generation, used, unknown int
 }
 
-func (h *hotKey) current(prefix string, perKey int) string {
-	return fmt.Sprintf("{%s:%s:%d}", prefix, h.kind.name, (h.used.Add(1)-1)/int64(perKey))
+// begin gives the key for one more command, when there is room for it.
+func (h *hotKey) begin(prefix string, perKey int) string {
+	h.slots <- struct{}{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.used == perKey {
+		h.replace()
+	}
+	h.used++
+	return h.key(prefix)
+}
+
+// end notes that a command on a key is over. After too many unknown outcomes there are too many orders to search.
+func (h *hotKey) end(prefix, key string, isUnknown bool, unknownPerKey int) {
+	<-h.slots
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !isUnknown || key != h.key(prefix) {
+		return
+	}
+	h.unknown++
+	if h.unknown == unknownPerKey {
+		h.replace()
+	}
+}
+
+func (h *hotKey) replace() {
+	h.generation++
+	h.used, h.unknown = 0, 0
+}
+
+func (h *hotKey) key(prefix string) string {
+	return fmt.Sprintf("%s:%s:%d", prefix, h.kind.name, h.generation)
 }
 
 // drive lets the clients work and gives what they have seen, key by key.
 func drive(o options) []*history {
 	hot := make([]*hotKey, len(o.kinds))
 	for i, k := range o.kinds {
-		hot[i] = &hotKey{kind: k}
+		hot[i] = &hotKey{kind: k, slots: make(chan struct{}, o.outstanding)}
 	}
 	// Keys of an earlier run may still be there.
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -74,7 +112,9 @@ func drive(o options) []*history {
 			defer c.close()
 			for time.Since(start) < o.duration {
 				h := hot[c.random.IntN(len(hot))]
-				c.run(h.kind, h.current(prefix, o.perKey))
+				key := h.begin(prefix, o.perKey)
+				isUnknown := c.run(h.kind, key)
+				h.end(prefix, key, isUnknown, o.unknownPerKey)
 			}
 			recorded[id] = c.seen
 		}()
@@ -135,7 +175,8 @@ func (c *client) close() {
 	}
 }
 
-func (c *client) run(k kind, key string) {
+// run sends one command and records it. It says whether nobody knows if the command was done.
+func (c *client) run(k kind, key string) (isUnknown bool) {
 	h := c.seen[key]
 	if h == nil {
 		h = &history{kind: k, key: key}
@@ -151,7 +192,7 @@ func (c *client) run(k kind, key string) {
 	switch {
 	case err == nil:
 		h.operations = append(h.operations, op)
-	case neverSent(err) || reads(args[0]):
+	case notDone(err) || reads(args[0]):
 		h.failed++
 		c.pause()
 	default:
@@ -160,7 +201,9 @@ func (c *client) run(k kind, key string) {
 		h.operations = append(h.operations, op)
 		h.unknown++
 		c.pause()
+		return true
 	}
+	return false
 }
 
 // forever is after everything else.
@@ -177,10 +220,16 @@ func reads(command string) bool {
 	return slices.Contains(readers, command)
 }
 
-// neverSent says whether an error is certain to mean that nothing was done: there was no connection.
-func neverSent(err error) bool {
+// refusals begin errors that promise that nothing was done.
+var refusals = []string{"LOADING", "TRYAGAIN", "ERR store unavailable"}
+
+// notDone says whether an error is certain to mean that nothing was done: there was no connection, or the gateway says so.
+func notDone(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	return slices.ContainsFunc(refusals, func(start string) bool { return strings.HasPrefix(err.Error(), start) })
 }
 
 // send gives the reply as text; an error that is a reply of Redis by the model's words is a reply, too.

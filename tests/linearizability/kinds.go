@@ -273,12 +273,13 @@ func hashApply(state string, args []string) (string, string) {
 	return reply, strings.Join(names, " ")
 }
 
-// Two keys are one register each and change together. The key's braces keep them in one slot.
+// Two keys are one register each and change together. They are in slots of their own, so that gateways commit in two phases.
 func renamedNext(r *rand.Rand, key, unique string) []string {
 	a, b := key+":a", key+":b"
 	return choose(r,
 		[]string{"SET", a, unique}, []string{"MSET", a, unique, b, unique}, []string{"DEL", b},
 		[]string{"RENAME", a, b}, []string{"RENAME", b, a}, []string{"RENAMENX", a, b},
+		[]string{"COPY", a, b, "REPLACE"}, []string{"COPY", b, a, "REPLACE"},
 		[]string{"MGET", a, b}, []string{"MGET", a, b}, []string{"MGET", a, b}, []string{"MGET", a, b})
 }
 
@@ -299,6 +300,12 @@ func renamedApply(state string, args []string) (string, string) {
 	case "DEL":
 		reply = oneIf(values[key] != absent)
 		values[key] = absent
+	case "COPY":
+		if values[key] == absent {
+			return "0", state
+		}
+		reply = "1"
+		values[args[2][len(args[2])-1:]] = values[key]
 	default: // RENAME, RENAMENX
 		to := args[2][len(args[2])-1:]
 		if values[key] == absent {

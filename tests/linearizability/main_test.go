@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func run(t *testing.T, addr, broken string) (code, unknown int) {
 	t.Helper()
 	results := checkAll(drive(options{
 		addrs: []string{addr}, clients: 16, duration: time.Second, seed: 1, perKey: 1000, timeout: 5 * time.Second,
-		broken: broken, kinds: kinds,
+		unknownPerKey: 4, outstanding: 16, broken: broken, kinds: kinds,
 	}), time.Minute)
 	for _, r := range results {
 		unknown += r.unknown
@@ -145,6 +146,47 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+func TestTheBeginningOfAViolationIsEnough(t *testing.T) {
+	h := &history{kind: kinds[0]}
+	add := func(call int64, reply string, args ...string) {
+		h.operations = append(h.operations, porcupine.Operation{Input: args, Call: call, Output: outcome{reply: reply}, Return: call + 1})
+	}
+	for i := range int64(1000) {
+		add(2*i, "OK", "SET", "k", "v")
+	}
+	add(81, "w", "GET", "k")
+	r := check(h, time.Second)
+	if r.verdict != porcupine.Illegal || len(r.operations) > 60 {
+		t.Fatal(r.verdict, len(r.operations))
+	}
+	if code := summarise([]result{r}, t.TempDir()); code != exitViolated {
+		t.Fatal(code)
+	}
+}
+
+func TestKeysAreReplaced(t *testing.T) {
+	h := &hotKey{kind: kinds[0], slots: make(chan struct{}, 1)}
+	var seen []string
+	for _, isUnknown := range []bool{false, false, false, true, true, false} {
+		key := h.begin("p", 3)
+		h.end("p", key, isUnknown, 2)
+		seen = append(seen, key)
+	}
+	want := []string{"p:register:0", "p:register:0", "p:register:0", "p:register:1", "p:register:1", "p:register:2"}
+	if !slices.Equal(seen, want) {
+		t.Fatal(seen)
+	}
+}
+
+func TestNothingAnsweredIsNothingShown(t *testing.T) {
+	h := &history{kind: kinds[0], unknown: 1, operations: []porcupine.Operation{
+		{Input: []string{"SET", "k", "v"}, Output: outcome{unknown: true}, Return: forever},
+	}}
+	if code := summarise([]result{check(h, time.Second)}, t.TempDir()); code != exitUndecided {
+		t.Fatal(code)
+	}
+}
+
 func TestNoConnectionIsNoOperation(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -157,10 +199,10 @@ func TestNoConnectionIsNoOperation(t *testing.T) {
 	c := client{options: options{addrs: []string{addr}, timeout: time.Second}, random: rand.New(rand.NewPCG(1, 1))}
 	c.connect()
 	defer c.close()
-	if _, err := c.send([]string{"SET", "k", "v"}); !neverSent(err) {
+	if _, err := c.send([]string{"SET", "k", "v"}); !notDone(err) {
 		t.Fatal(err)
 	}
-	if neverSent(errors.New("i/o timeout")) {
+	if notDone(errors.New("i/o timeout")) {
 		t.Fatal("a reply that did not come is not a request that was not sent")
 	}
 }
