@@ -5,6 +5,7 @@ mod chaos;
 mod faults;
 mod linearizability;
 mod rpcs;
+mod shared;
 
 use std::{
     thread,

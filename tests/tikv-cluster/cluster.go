@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"path/filepath"
 
@@ -23,6 +24,8 @@ type options struct {
 	pd        string
 	stores    int
 	splitKeys [][]byte
+	// tlsDir is where clients find their certificates; empty for plain connections.
+	tlsDir string
 }
 
 // cluster is a placement driver and some stores over one set of data.
@@ -54,15 +57,21 @@ func openCluster(o options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	var security *tls.Config
+	if o.tlsDir != "" {
+		if security, err = makeTLS(o.tlsDir); err != nil {
+			return nil, err
+		}
+	}
 	c := &cluster{db: db, topology: topology, data: data, meter: newMeter(), stores: map[uint64]*endpoint{}}
-	c.pd = &endpoint{interceptor: c.unary(nil), register: func(server *grpc.Server) {
-		service := &pdService{topology: topology, oracle: oracle, data: data, tso: c.tso}
+	c.pd = &endpoint{tls: security, interceptor: c.unary(nil), register: func(server *grpc.Server) {
+		service := &pdService{topology: topology, oracle: oracle, data: data, tso: c.tso, isSecure: security != nil}
 		pdpb.RegisterPDServer(server, service)
 		keyspacepb.RegisterKeyspaceServer(server, service)
 	}}
 	for _, s := range topology.snapshot().Stores {
 		service := &storeService{id: s.ID, topology: topology, data: data}
-		c.stores[s.ID] = &endpoint{interceptor: c.unary(service), register: func(server *grpc.Server) {
+		c.stores[s.ID] = &endpoint{tls: security, interceptor: c.unary(service), register: func(server *grpc.Server) {
 			tikvpb.RegisterTikvServer(server, service)
 		}}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
@@ -18,6 +20,8 @@ const maxAnswer = 10 << 20
 
 // endpoint is a gRPC server that can be stopped and started again at the same address.
 type endpoint struct {
+	// tls is nil where connections are plain.
+	tls         *tls.Config
 	interceptor grpc.UnaryServerInterceptor
 	register    func(*grpc.Server)
 
@@ -50,12 +54,16 @@ func (e *endpoint) start() error {
 		return err
 	}
 	e.addr = listener.Addr().String()
-	e.server = grpc.NewServer(
+	options := []grpc.ServerOption{
 		grpc.ForceServerCodec(protoCodec{}),
 		grpc.UnaryInterceptor(e.interceptor),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
 		grpc.MaxSendMsgSize(maxAnswer),
-	)
+	}
+	if e.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(e.tls)))
+	}
+	e.server = grpc.NewServer(options...)
 	e.register(e.server)
 	healthpb.RegisterHealthServer(e.server, health.NewServer())
 	go func(server *grpc.Server) {

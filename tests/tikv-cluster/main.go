@@ -32,6 +32,7 @@ func run() error {
 	flag.IntVar(&o.stores, "stores", 3, "number of stores, for a new cluster")
 	regions := flag.Int("regions", 1, "number of regions of equal width, for a new cluster")
 	splitKeys := flag.String("split-keys", "", "keys in hex, separated by commas, to split at, for a new cluster")
+	flag.StringVar(&o.tlsDir, "tls", "", "serve TLS only, and write ca.pem, client.pem and client-key.pem for clients to this directory")
 	adminAddr := flag.String("admin", "127.0.0.1:0", "address of the admin interface")
 	untilStdinCloses := flag.Bool("until-stdin-closes", false, "end when standard input does, so that nothing outlives a test")
 	flag.Parse()

@@ -23,6 +23,8 @@ type pdService struct {
 	data     *mvcc.Store
 	// tso is called for each request of a timestamp stream, which interceptors do not see.
 	tso func(context.Context) error
+	// isSecure says that connections have TLS.
+	isSecure bool
 }
 
 func (p *pdService) header() *pdpb.ResponseHeader {
@@ -41,7 +43,11 @@ func (p *pdService) GetClusterInfo(context.Context, *pdpb.GetClusterInfoRequest)
 
 // GetMembers names this program as leader.
 func (p *pdService) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
-	url := "http://" + p.topology.snapshot().PD
+	scheme := "http://"
+	if p.isSecure {
+		scheme = "https://"
+	}
+	url := scheme + p.topology.snapshot().PD
 	member := &pdpb.Member{Name: "pd", MemberId: 1, ClientUrls: []string{url}, PeerUrls: []string{url}}
 	return &pdpb.GetMembersResponse{Header: p.header(), Members: []*pdpb.Member{member}, Leader: member, EtcdLeader: member}, nil
 }
