@@ -105,12 +105,29 @@ pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, latch: usize
     replies
 }
 
+/// The task that carries out the crowds before a latch. If it ends before them, nobody must go on waiting for it.
+struct Host<'g> {
+    gateway: &'g Gateway,
+    latch: usize,
+    has_guests: bool,
+}
+
+impl Drop for Host<'_> {
+    fn drop(&mut self) {
+        if self.has_guests {
+            self.gateway.crowds.0.lock().remove(&self.latch);
+        }
+    }
+}
+
 /// Carries out one crowd after the other until nobody is left.
 async fn carry_out(gateway: Arc<Gateway>, latch: usize) {
+    let mut host = Host { gateway: &gateway, latch, has_guests: true };
     loop {
         let unit = gateway.settings().unit.clone();
         let guests = gateway.crowds.next(latch, unit.pipeline_commands_max);
         if guests.is_empty() {
+            host.has_guests = false;
             return;
         }
         serve(&gateway, latch, guests, unit.reply_bytes_max.as_usize()).await;

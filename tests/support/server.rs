@@ -216,7 +216,8 @@ fn gateways_under_test() -> usize {
 
 fn start_cluster(data_dir: &Path) -> TestCluster {
     // In several regions, so that there are units that span them.
-    TestCluster::with(&["--regions", "4", "--data", data_dir.to_str().unwrap()]).expect("there is a cluster to test with")
+    TestCluster::with(&["--regions", "4", "--data", data_dir.to_str().unwrap()])
+        .expect("there is a cluster to test with")
 }
 
 /// The address in a line of the log such as `… listening on 127.0.0.1:6379`.
