@@ -139,8 +139,8 @@ struct Back {
     after: u64,
     /// Until a tenth of the growth was left.
     tenth: Duration,
-    /// Until a hundredth of it was left.
-    hundredth: Option<Duration>,
+    /// Until it was at most a tenth above what it had been before.
+    empty: Option<Duration>,
 }
 
 impl Back {
@@ -152,15 +152,18 @@ impl Back {
             mib(self.peak),
             mib(self.after)
         );
-        let hundredth = self.hundredth.map_or("never".to_owned(), |time| format!("after {:.1} s", time.as_secs_f64()));
-        println!("{since}: a tenth of it left after {:.1} s, a hundredth {hundredth}", self.tenth.as_secs_f64());
+        let empty = self.empty.map_or("never".to_owned(), |time| format!("after {:.1} s", time.as_secs_f64()));
+        println!(
+            "{since}: a tenth of the growth left after {:.1} s, within a tenth of the empty store {empty}",
+            self.tenth.as_secs_f64()
+        );
     }
 }
 
 /// Waits until the disk is about as full as `before`. Times count from `since`, which may be still to come.
 fn wait(server: &Server, before: u64, mut peak: u64, since: Instant, patience: Duration) -> anyhow::Result<Back> {
-    /// For how long the last hundredth is waited for.
-    const EXTRA: Duration = Duration::from_secs(60);
+    /// For how long the last of it is waited for.
+    const EXTRA: Duration = Duration::from_secs(120);
 
     let mut tenth = None;
     loop {
@@ -172,9 +175,9 @@ fn wait(server: &Server, before: u64, mut peak: u64, since: Instant, patience: D
         }
         let is_over = tenth.is_some_and(|tenth| elapsed > tenth + EXTRA);
         if let Some(tenth) = tenth
-            && (left <= (peak - before) / 100 || is_over)
+            && (left <= before / 10 || is_over)
         {
-            return Ok(Back { before, peak, after: now, tenth, hundredth: (!is_over).then_some(elapsed) });
+            return Ok(Back { before, peak, after: now, tenth, empty: (!is_over).then_some(elapsed) });
         }
         if elapsed > patience {
             bail!(
