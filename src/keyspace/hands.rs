@@ -12,7 +12,7 @@ use super::Random;
 const BYTES_MAX: u64 = 32 << 20;
 
 /// What a card takes beside its bytes.
-const OVERHEAD_BYTES: usize = 40;
+const OVERHEAD_BYTES: usize = 64;
 
 /// Elements of one version of a set in an order left to chance, to be removed one after the other.
 ///
@@ -23,18 +23,16 @@ const OVERHEAD_BYTES: usize = 40;
 /// Kept up to date by those who change the set, before they commit and with its latch taken. If they fail, elements may be
 /// missing here, or be here that are not in the set: who draws one looks whether it is.
 pub struct Hand {
-    cards: Vec<Bytes>,
-    added: IndexSet<Bytes, RandomState>,
+    held: Mutex<Held>,
     added_max: usize,
+    /// What the memory for all hands is charged for it, which must not change while it is kept.
+    bytes: usize,
 }
 
-/// What a [`Hand`] gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Drawn {
-    /// One of the elements that were there from the start. If it no longer is, the next such element takes its place.
-    Card(Bytes),
-    /// An element that was added later.
-    Added(Bytes),
+#[derive(Default)]
+struct Held {
+    cards: IndexSet<Bytes, RandomState>,
+    added: IndexSet<Bytes, RandomState>,
 }
 
 impl Hand {
@@ -46,41 +44,57 @@ impl Hand {
             cards.swap(last, usize::try_from(other).unwrap_or(last));
         }
         let added_max = cards.len();
-        Self { cards, added: IndexSet::default(), added_max }
+        // Twice, because as many may be added.
+        let bytes = OVERHEAD_BYTES + cards.iter().map(|card| 2 * (card.len() + OVERHEAD_BYTES)).sum::<usize>();
+        let held = Held { cards: cards.into_iter().collect(), added: IndexSet::default() };
+        Self { held: Mutex::new(held), added_max, bytes }
     }
 
     /// One of the `count` elements of the set; `None` if the hand must be made anew.
-    pub fn draw(&mut self, count: u64, random: &Random) -> Option<Drawn> {
+    pub fn draw(&self, count: u64, random: &Random) -> Option<Bytes> {
         let place = usize::try_from(random.below(count)).ok()?;
-        match self.added.swap_remove_index(place) {
-            Some(element) => Some(Drawn::Added(element)),
-            None => self.next_card().map(Drawn::Card),
+        let mut held = self.held.lock();
+        // Whatever the place is: otherwise those that were added would have another chance in the next hand.
+        let card = held.cards.pop()?;
+        let added = held.added.swap_remove_index(place);
+        if let Some(added) = added {
+            held.cards.insert(card);
+            return Some(added);
+        }
+        Some(card)
+    }
+
+    /// Notes elements that are added to the set, which were not in it.
+    fn add(&self, elements: impl Iterator<Item = Bytes>) {
+        let mut held = self.held.lock();
+        // Copied, for they are parts of something larger.
+        held.added.extend(elements.map(|element| Bytes::copy_from_slice(&element)));
+        if held.added.len() > self.added_max {
+            // Without cards it is made anew.
+            *held = Held::default();
         }
     }
 
-    /// The next of the elements that were there from the start; `None` if the hand must be made anew.
-    pub fn next_card(&mut self) -> Option<Bytes> {
-        loop {
-            let card = self.cards.pop()?;
-            // It was removed and came back, and is drawn as one that was added.
-            if !self.added.contains(&card) {
-                return Some(card);
+    /// Notes elements that are removed from the set. Those that were left keep their chances.
+    fn remove(&self, elements: impl Iterator<Item = Bytes>) {
+        let mut held = self.held.lock();
+        for element in elements {
+            if !held.cards.swap_remove(&element) {
+                held.added.swap_remove(&element);
             }
         }
     }
 }
 
 /// Hands by the version of the set. Versions are never used again.
-pub struct Hands(sync::Cache<u64, Arc<Mutex<Hand>>, ByBytes>);
+pub struct Hands(sync::Cache<u64, Arc<Hand>, ByBytes>);
 
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<u64, Arc<Mutex<Hand>>> for ByBytes {
-    fn weight(&self, _: &u64, hand: &Arc<Mutex<Hand>>) -> u64 {
-        // Twice, because as many may be added.
-        let bytes = hand.lock().cards.iter().map(|card| 2 * (card.len() + OVERHEAD_BYTES)).sum::<usize>();
-        (bytes + OVERHEAD_BYTES) as u64
+impl Weighter<u64, Arc<Hand>> for ByBytes {
+    fn weight(&self, _: &u64, hand: &Arc<Hand>) -> u64 {
+        hand.bytes as u64
     }
 }
 
@@ -94,36 +108,26 @@ impl Hands {
     }
 
     /// The hand of the set with this version, if there is one.
-    pub fn get(&self, version: u64) -> Option<Arc<Mutex<Hand>>> {
+    pub fn get(&self, version: u64) -> Option<Arc<Hand>> {
         self.0.get(&version)
     }
 
     /// Keeps a hand for a while.
-    pub fn insert(&self, version: u64, hand: Hand) -> Arc<Mutex<Hand>> {
-        let hand = Arc::new(Mutex::new(hand));
-        self.0.insert(version, Arc::clone(&hand));
-        hand
+    pub fn insert(&self, version: u64, hand: Arc<Hand>) {
+        self.0.insert(version, hand);
     }
 
     /// Tells that elements are added to a set, which were not in it.
     pub fn add(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
-        let Some(hand) = self.get(version) else { return };
-        let mut hand = hand.lock();
-        // Copied, for they are parts of something larger.
-        hand.added.extend(elements.map(|element| Bytes::copy_from_slice(&element)));
-        if hand.added.len() > hand.added_max {
-            self.0.remove(&version);
+        if let Some(hand) = self.get(version) {
+            hand.add(elements);
         }
     }
 
     /// Tells that elements are removed from a set.
     pub fn remove(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
-        let Some(hand) = self.get(version) else { return };
-        let mut hand = hand.lock();
-        if !hand.added.is_empty() {
-            elements.for_each(|element| {
-                hand.added.swap_remove(&element);
-            });
+        if let Some(hand) = self.get(version) {
+            hand.remove(elements);
         }
     }
 }

@@ -55,7 +55,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use collection::Collection;
 pub use databases::Databases;
 pub use error::{Error, Result};
-pub use hands::{Drawn, Hand, Hands};
+pub use hands::{Hand, Hands};
 pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
 pub use landmarks::{LandmarkCache, Landmarks};
 pub use latches::{LatchGuards, Latches, Scope};

@@ -3,12 +3,11 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use respgate_backend_api::Direction;
 
 use super::{Open, walk};
 use crate::{
-    keyspace::{Drawn, Hand, Random, Unit},
+    keyspace::{Hand, Random, Unit},
     types::Result,
 };
 
@@ -41,34 +40,26 @@ impl Open<'_> {
             Some(hand) => hand,
             None => self.make_hand(unit, count).await?,
         };
-        let (mut chosen, mut is_anew, mut wants_card) = (Vec::with_capacity(wanted), false, false);
+        let (mut chosen, mut is_anew) = (Vec::with_capacity(wanted), false);
         while chosen.len() < wanted {
-            let random = unit.keyspace().random();
-            let drawn = match wants_card {
-                true => hand.lock().next_card().map(Drawn::Card),
-                false => hand.lock().draw(count - chosen.len() as u64, random),
-            };
-            let (element, is_card) = match drawn {
-                Some(Drawn::Card(element)) => (element, true),
-                Some(Drawn::Added(element)) => (element, false),
+            match hand.draw(count - chosen.len() as u64, unit.keyspace().random()) {
+                Some(element) => {
+                    if !chosen.contains(&element) && unit.read(&self.elements().element(&element)).await?.is_some() {
+                        chosen.push(element);
+                    }
+                }
                 // A hand that was made just now has enough, unless the count is wrong.
                 None if is_anew => return Ok(None),
                 None => {
                     hand = self.make_hand(unit, count).await?;
                     is_anew = true;
-                    continue;
                 }
-            };
-            let is_there = !chosen.contains(&element) && unit.read(&self.elements().element(&element)).await?.is_some();
-            wants_card = is_card && !is_there;
-            if is_there {
-                chosen.push(element);
             }
         }
         Ok(Some(chosen))
     }
 
-    async fn make_hand(&self, unit: &mut Unit<'_>, count: u64) -> Result<Arc<Mutex<Hand>>> {
+    async fn make_hand(&self, unit: &mut Unit<'_>, count: u64) -> Result<Arc<Hand>> {
         let size = WHOLE_MAX.max(usize::try_from(count).unwrap_or(usize::MAX) / SHARE);
         let mut cards = Reservoir { size, seen: 0, kept: Vec::with_capacity(size) };
         let keyspace = unit.keyspace();
@@ -77,7 +68,9 @@ impl Open<'_> {
             ControlFlow::Continue(())
         })
         .await?;
-        Ok(keyspace.hands().insert(self.version(), Hand::new(cards.kept, keyspace.random())))
+        let hand = Arc::new(Hand::new(cards.kept, keyspace.random()));
+        keyspace.hands().insert(self.version(), Arc::clone(&hand));
+        Ok(hand)
     }
 }
 
@@ -156,6 +149,20 @@ mod tests {
         // 18 degrees of freedom: 42.3 is exceeded once in a thousand runs, and the seed is fixed.
         let chi_squared = chi_squared(20, 4_000).await;
         assert!(chi_squared < 42.3, "{chi_squared}");
+    }
+
+    #[tokio::test]
+    async fn a_set_that_outgrows_its_hand_is_popped_on() {
+        let (keyspace, _) = keyspace(Encodings::default()).await;
+        let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+        set::add(&mut unit, &key("set"), &[member(0), member(1)]).await.unwrap();
+        assert_eq!(set::pop(&mut unit, &key("set"), 1).await.unwrap().unwrap().len(), 1);
+        let many: Vec<_> = (2..2_000).map(member).collect();
+        assert_eq!(set::add(&mut unit, &key("set"), &many).await.unwrap(), many.len());
+        for left in (0..=many.len()).rev() {
+            assert_eq!(set::pop(&mut unit, &key("set"), 1).await.unwrap().unwrap().len(), 1);
+            assert_eq!(set::len(&mut unit, &key("set")).await.unwrap(), left as u64);
+        }
     }
 
     #[tokio::test]
