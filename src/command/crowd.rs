@@ -15,7 +15,7 @@ use respgate_backend_api as backend;
 use tokio::{sync::oneshot, task};
 
 use super::{Error, Gateway, Replies, Session, Step, execute::execute_unit};
-use crate::resp::{Protocol, Reply};
+use crate::resp::Reply;
 
 /// Those who wait for latches, by the number of the latch. A latch that is not here has nobody to carry out its crowd.
 #[derive(Default)]
@@ -23,8 +23,6 @@ pub(super) struct Crowds(Mutex<HashMap<usize, VecDeque<Guest>>>);
 
 /// A pipeline, or a part of one, whose steps all write and need one latch only.
 struct Guest {
-    db: u8,
-    protocol: Protocol,
     session: Session,
     steps: Vec<Step>,
     /// Takes the replies, and the steps that have none yet.
@@ -34,7 +32,7 @@ struct Guest {
 impl Guest {
     /// True if `other` may follow in the same unit. What commands that write see of a session is the same for both.
     fn goes_with(&self, other: &Self) -> bool {
-        (self.db, self.protocol) == (other.db, other.protocol)
+        (self.session.db, self.session.protocol) == (other.session.db, other.session.protocol)
     }
 }
 
@@ -92,8 +90,7 @@ pub(super) fn latch_before(gateway: &Gateway, steps: &[Step]) -> Option<usize> {
 pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, latch: usize, steps: &mut Vec<Step>) -> Replies {
     let (done, outcome) = oneshot::channel();
     let count = steps.len();
-    let session = session.beside();
-    let guest = Guest { db: session.db, protocol: session.protocol, session, steps: mem::take(steps), done };
+    let guest = Guest { session: session.beside(), steps: mem::take(steps), done };
     if gateway.crowds.join(latch, guest) {
         task::spawn(carry_out(Arc::clone(gateway), latch));
     }
@@ -124,13 +121,13 @@ impl Drop for Host<'_> {
 async fn carry_out(gateway: Arc<Gateway>, latch: usize) {
     let mut host = Host { gateway: &gateway, latch, has_guests: true };
     loop {
-        let unit = gateway.settings().unit.clone();
-        let guests = gateway.crowds.next(latch, unit.pipeline_commands_max);
+        let settings = gateway.settings();
+        let guests = gateway.crowds.next(latch, settings.unit.pipeline_commands_max);
         if guests.is_empty() {
             host.has_guests = false;
             return;
         }
-        serve(&gateway, latch, guests, unit.reply_bytes_max.as_usize()).await;
+        serve(&gateway, latch, guests, settings.unit.reply_bytes_max.as_usize()).await;
         // By then those who were answered have sent their next requests, perhaps.
         task::yield_now().await;
     }

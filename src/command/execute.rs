@@ -131,9 +131,9 @@ pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut 
     if let Some(latch) = crowd::latch_before(gateway, steps) {
         return crowd::join(gateway, session, latch, steps).await;
     }
-    let unit = gateway.settings().unit.clone();
-    let reply_bytes_max = unit.reply_bytes_max.as_usize();
-    if unit.pipeline_order == PipelineOrder::Slot {
+    let settings = gateway.settings();
+    let reply_bytes_max = settings.unit.reply_bytes_max.as_usize();
+    if settings.unit.pipeline_order == PipelineOrder::Slot {
         return by_slot::execute(gateway, session, steps, reply_bytes_max).await;
     }
     let replies = execute_unit(gateway, session, steps, reply_bytes_max).await;

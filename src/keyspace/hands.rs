@@ -1,15 +1,12 @@
-use std::sync::Arc;
-
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 use parking_lot::Mutex;
-use quick_cache::{Weighter, sync};
 
-use super::Random;
-
-/// Memory for all hands together.
-const BYTES_MAX: u64 = 32 << 20;
+use super::{
+    Random,
+    version_cache::{VersionCache, Weighed},
+};
 
 /// What a card takes beside its bytes.
 const OVERHEAD_BYTES: usize = 64;
@@ -25,7 +22,7 @@ const OVERHEAD_BYTES: usize = 64;
 pub struct Hand {
     held: Mutex<Held>,
     added_max: usize,
-    /// What the memory for all hands is charged for it, which must not change while it is kept.
+    /// What it may come to, for the cache, which takes it that this does not change.
     bytes: usize,
 }
 
@@ -86,46 +83,22 @@ impl Hand {
     }
 }
 
-/// Hands by the version of the set. Versions are never used again.
-pub struct Hands(sync::Cache<u64, Arc<Hand>, ByBytes>);
-
-#[derive(Clone)]
-struct ByBytes;
-
-impl Weighter<u64, Arc<Hand>> for ByBytes {
-    fn weight(&self, _: &u64, hand: &Arc<Hand>) -> u64 {
-        hand.bytes as u64
+impl Weighed for Hand {
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
-impl Hands {
-    /// None yet.
-    pub(super) fn new() -> Self {
-        /// Few sets have elements removed at random.
-        const SETS: usize = 64;
-
-        Self(sync::Cache::with_weighter(SETS, BYTES_MAX, ByBytes))
-    }
-
-    /// The hand of the set with this version, if there is one.
-    pub fn get(&self, version: u64) -> Option<Arc<Hand>> {
-        self.0.get(&version)
-    }
-
-    /// Keeps a hand for a while.
-    pub fn insert(&self, version: u64, hand: Arc<Hand>) {
-        self.0.insert(version, hand);
-    }
-
+impl VersionCache<Hand> {
     /// Tells that elements are added to a set, which were not in it.
-    pub fn add(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
+    pub fn added(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
         if let Some(hand) = self.get(version) {
             hand.add(elements);
         }
     }
 
     /// Tells that elements are removed from a set.
-    pub fn remove(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
+    pub fn removed(&self, version: u64, elements: impl Iterator<Item = Bytes>) {
         if let Some(hand) = self.get(version) {
             hand.remove(elements);
         }

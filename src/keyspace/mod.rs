@@ -34,6 +34,7 @@ mod staging;
 mod sweep;
 mod tally;
 mod unit;
+mod version_cache;
 mod walk;
 mod watches;
 
@@ -50,14 +51,15 @@ use crate::{
 use cache::RecordCache;
 use garbage::Litter;
 use tally::Tally;
+use version_cache::VersionCache;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use collection::Collection;
 pub use databases::Databases;
 pub use error::{Error, Result};
-pub use hands::{Hand, Hands};
+pub use hands::Hand;
 pub use inventory::{Group, GroupPage, GroupPosition, KeyPage, KeyWalk, Pages};
-pub use landmarks::{LandmarkCache, Landmarks};
+pub use landmarks::Landmarks;
 pub use latches::{LatchGuards, Latches, Scope};
 pub use lease::{Duty, Lease, last_round_age_ms};
 pub use names::NamePage;
@@ -149,8 +151,8 @@ pub struct Keyspace {
     grace_ms: i64,
     /// Without one, sorted sets of encode-version 1 are out of reach.
     sidecar: Option<Sidecar>,
-    hands: Hands,
-    landmarks: LandmarkCache,
+    hands: VersionCache<Hand>,
+    landmarks: VersionCache<Landmarks>,
 }
 
 impl Keyspace {
@@ -178,8 +180,8 @@ impl Keyspace {
             identity,
             grace_ms: i64::try_from(options.grace.as_millis()).unwrap_or(i64::MAX),
             sidecar: options.sidecar,
-            hands: Hands::new(),
-            landmarks: LandmarkCache::new(),
+            hands: VersionCache::new(),
+            landmarks: VersionCache::new(),
         })
     }
 
@@ -252,12 +254,12 @@ impl Keyspace {
     }
 
     /// What is to be removed next from sets, by chance.
-    pub fn hands(&self) -> &Hands {
+    pub fn hands(&self) -> &VersionCache<Hand> {
         &self.hands
     }
 
     /// What is known about large collections, for those who choose from them at random.
-    pub fn landmarks(&self) -> &LandmarkCache {
+    pub fn landmarks(&self) -> &VersionCache<Landmarks> {
         &self.landmarks
     }
 

@@ -109,15 +109,16 @@ impl Overlay {
             return Ok(Vec::new());
         }
         let bounds = (Bound::Included(&range.start), Bound::Excluded(&range.end));
-        let deleted = self.writes.range::<Bytes, _>(bounds).filter(|(_, value)| value.is_none()).count();
-        // Own deletions hide at most `deleted` pairs, so this many are enough.
-        let limit_stored = limit.saturating_add(deleted);
-        // Who only reads seldom takes one record after the other from one end.
-        let stored = match self.has_writes() {
-            true => self.scanned.scan(snapshot, range, direction, limit_stored).await?,
-            false => snapshot.scan(range, direction, limit_stored).await?,
-        };
         let own = self.writes.range::<Bytes, _>(bounds);
+        let deleted = own.clone().filter(|(_, value)| value.is_none()).count();
+        // Own deletions hide at most `deleted` pairs, so this many are enough.
+        let enough = limit.saturating_add(deleted);
+        // Who only reads seldom takes one record after the other from one end.
+        let stored = if self.writes.is_empty() {
+            snapshot.scan(range, direction, enough).await?
+        } else {
+            self.scanned.scan(snapshot, range, direction, enough).await?
+        };
         Ok(match direction {
             Direction::Forward => merge(own, stored, limit, |own, stored| own <= stored),
             Direction::Backward => merge(own.rev(), stored, limit, |own, stored| own >= stored),

@@ -1,6 +1,6 @@
-use respgate_backend_api::{Direction, Error, Write, WriteSet};
+use respgate_backend_api::{Error, Write, WriteSet};
 
-use super::{Collection, Result, Unit};
+use super::{Collection, Result, Unit, walk::Walk};
 use crate::encoding::{KeyVersions, decode_member};
 
 /// Records that are counted at a time.
@@ -50,15 +50,13 @@ impl Unit<'_> {
 
     /// How many elements of a collection are in the store now, staged ones included.
     pub async fn count_staged(&self, collection: &Collection<'_>) -> Result<usize> {
-        let snapshot = self.keyspace().backend.snapshot().await?;
-        let mut range = collection.elements();
+        let mut staged = Walk::over(self.keyspace().backend.snapshot().await?, collection.elements());
         let mut count = 0;
         loop {
-            let page = snapshot.scan(&range, Direction::Forward, COUNTED).await?;
-            count += page.len();
-            match page.last() {
-                Some((last, _)) if page.len() == COUNTED => range = range.after(last),
-                _ => return Ok(count),
+            let page = staged.next(COUNTED).await?.len();
+            count += page;
+            if page < COUNTED {
+                return Ok(count);
             }
         }
     }

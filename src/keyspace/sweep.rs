@@ -108,11 +108,8 @@ impl Keyspace {
             swept.found += self.delete_orphaned_orders().await?;
         }
         lease.state.position = next;
-        swept.is_ours = if swept.is_round_over || now_ms >= lease.kept_at_ms() + KEEP_MS {
-            self.keep_lease(lease, Next::Work).await?
-        } else {
-            true
-        };
+        let is_due = swept.is_round_over || now_ms >= lease.kept_at_ms() + KEEP_MS;
+        swept.is_ours = !is_due || self.keep_lease(lease, Next::Work).await?;
         Ok(swept)
     }
 

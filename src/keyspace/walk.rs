@@ -15,11 +15,16 @@ pub struct Walk {
 impl Unit<'_> {
     /// A walk over `range`. It does not see what the unit has written.
     pub async fn walk(&mut self, range: KeyRange) -> Result<Walk> {
-        Ok(Walk { snapshot: self.snapshot().await?, range })
+        Ok(Walk::over(self.snapshot().await?, range))
     }
 }
 
 impl Walk {
+    /// A walk over `range` as `snapshot` has it.
+    pub(super) fn over(snapshot: Arc<dyn Snapshot>, range: KeyRange) -> Self {
+        Self { snapshot, range }
+    }
+
     /// The next `limit` records; fewer are the last ones.
     pub async fn next(&mut self, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
         let page = self.snapshot.scan(&self.range, Direction::Forward, limit).await?;

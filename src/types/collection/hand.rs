@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use bytes::Bytes;
 use respgate_backend_api::Direction;
 
-use super::{Open, walk};
+use super::{Open, sample::FEW, walk};
 use crate::{
     keyspace::{Hand, Random, Unit},
     types::Result,
@@ -19,9 +19,6 @@ const WHOLE_MAX: usize = 512;
 
 /// ... and one of so many of a larger one. That is how many elements the walk visits for each that is removed.
 const SHARE: usize = 8;
-
-/// Removing more than one of so many elements is cheaper by walking all of them.
-const FEW: usize = 16;
 
 impl Open<'_> {
     /// `wanted` different elements, each with the same chance, which the caller is going to remove; `None` where they are

@@ -24,7 +24,7 @@ use crate::{
 const WALKED_MAX: u64 = 512;
 
 /// Choosing more than one of so many elements is cheaper by walking all of them.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// The elements in a block, unless there are so many of them that there would be too many blocks.
 const BLOCK: u64 = 16;

@@ -42,7 +42,7 @@ pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<us
     };
     if added > 0 {
         let suffixes = records.iter().map(|record| set.elements().suffix(record));
-        unit.keyspace().hands().add(set.version(), suffixes);
+        unit.keyspace().hands().added(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.put_record(record, Bytes::new()));
         set.settle(unit, added, 0).await?;
     }
@@ -61,7 +61,7 @@ pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result
     let removed = records.len();
     if removed > 0 {
         let suffixes = records.iter().map(|record| set.elements().suffix(record));
-        unit.keyspace().hands().remove(set.version(), suffixes);
+        unit.keyspace().hands().removed(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.delete_record(record));
         set.settle(unit, 0, removed).await?;
     }
@@ -87,7 +87,7 @@ pub async fn move_member(unit: &mut Unit<'_>, from: &Key, to: &Key, member: &Byt
     }
     if from != to {
         unit.delete_record(record);
-        unit.keyspace().hands().remove(source.version(), iter::once(member.clone()));
+        unit.keyspace().hands().removed(source.version(), iter::once(member.clone()));
         source.settle(unit, 0, 1).await?;
         add(unit, to, std::slice::from_ref(member)).await?;
     }
