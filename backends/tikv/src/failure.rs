@@ -49,7 +49,7 @@ impl Failure {
             ClientError::GrpcAPI(status) if TOO_LARGE.contains(&status.code().into()) => Self::AnswerTooLarge,
             ClientError::GrpcAPI(status) => Self::of_transport(status, status.code().description()),
             ClientError::UndeterminedError(_) => Self::Lost("the commit was not answered".to_owned()),
-            ClientError::TxnNotFound(_) => Self::lock_left(),
+            ClientError::TxnNotFound(_) => Self::Conflict,
             ClientError::InternalError { .. } | ClientError::Channel(_) => {
                 Self::Lost("the placement driver does not answer".to_owned())
             }
@@ -72,8 +72,11 @@ impl Failure {
     }
 
     fn of_key(error: &ProtoKeyError) -> Self {
+        // `txn_not_found` is said of who holds a lock and has not locked its first key yet, or never will. It may be waiting
+        // for one of ours, so one of the two has to give way. Or its locks are just being removed, which looks the same.
         let is_conflict = error.conflict.is_some()
             || error.deadlock.is_some()
+            || error.txn_not_found.is_some()
             || error.commit_ts_expired.is_some()
             || error.commit_ts_too_large.is_some()
             || !error.retryable.is_empty();
@@ -81,17 +84,9 @@ impl Failure {
             Self::Conflict
         } else if error.locked.is_some() {
             Self::Busy("keys are locked by another client".to_owned())
-        } else if error.txn_not_found.is_some() {
-            Self::lock_left()
         } else {
             Self::Denied("the transaction was aborted by the server".to_owned())
         }
-    }
-
-    /// Another transaction held a lock, and was gone, lock and all, when the server was asked what had become of it. Only
-    /// that question has this answer.
-    fn lock_left() -> Self {
-        Self::Busy("a lock is being removed".to_owned())
     }
 
     fn of_region(error: &ProtoRegionError) -> Self {

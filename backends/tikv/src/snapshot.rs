@@ -55,7 +55,7 @@ impl TikvSnapshot {
                 Ok(found) => return Ok(Some(found)),
                 Err(Failure::AnswerTooLarge) => return Ok(None),
                 Err(Failure::Busy(cause) | Failure::Moved(cause) | Failure::Lost(cause)) => cause,
-                // A lock was removed by somebody else at the same time.
+                // The owner of a lock ended while the lock was being looked at.
                 Err(Failure::Conflict) => "a lock is being removed".to_owned(),
                 Err(failure) => return Err(failure.of_read()),
             };
