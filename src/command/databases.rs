@@ -11,17 +11,14 @@ async fn dbsize(context: &mut Context<'_>) -> Result<Reply> {
 /// `FLUSHDB [ASYNC|SYNC]`
 async fn flushdb(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
     check_flush(args)?;
-    let db = context.session.db;
-    context.unit.flush_database(db).await?;
+    context.unit.flush_databases([context.session.db]).await?;
     Ok(Reply::OK)
 }
 
 /// `FLUSHALL [ASYNC|SYNC]`
 async fn flushall(context: &mut Context<'_>, args: Args<'_>) -> Result<Reply> {
     check_flush(args)?;
-    for db in 0..context.gateway.settings().server.databases {
-        context.unit.flush_database(db).await?;
-    }
+    context.unit.flush_databases(0..context.gateway.settings().server.databases).await?;
     Ok(Reply::OK)
 }
 

@@ -222,28 +222,34 @@ impl super::Unit<'_> {
         })
     }
 
-    /// Empties a database, in O(1). The unit must have declared [`Scope::Everything`].
+    /// Empties databases, each in O(1). The unit must have declared [`Scope::Everything`].
     ///
     /// # Errors
     /// The store is [`Unavailable`](respgate_backend_api::Error::Unavailable) while more flushed databases than there
     /// are spare numbers wait to be deleted.
-    pub async fn flush_database(&mut self, db: u8) -> Result<()> {
-        if self.is_database_empty(db).await? {
-            return Ok(());
+    pub async fn flush_databases(&mut self, dbs: impl IntoIterator<Item = u8>) -> Result<()> {
+        // That a database is in use is announced by nobody: the map may be too old to tell.
+        if self.keyspace().capabilities().shared && !self.has_changed_databases() {
+            self.reread_databases().await?;
         }
-        self.change_databases(LEASE_MS, |map| match map.flush(db) {
-            Some(_) => Ok(()),
-            None => {
-                let cause = "too many flushed databases wait to be deleted, try again";
-                Err(respgate_backend_api::Error::Unavailable(cause.to_owned()).into())
+        for db in dbs {
+            if !self.is_database_empty(db).await? {
+                self.change_databases(LEASE_MS, |map| match map.flush(db) {
+                    Some(_) => Ok(()),
+                    None => {
+                        let cause = "too many flushed databases wait to be deleted, try again";
+                        Err(respgate_backend_api::Error::Unavailable(cause.to_owned()).into())
+                    }
+                })?;
             }
-        })
+        }
+        Ok(())
     }
 
     async fn is_database_empty(&mut self, db: u8) -> Result<bool> {
         if self.keyspace().capabilities().shared {
             self.physical(db)?;
-            return Ok(!self.databases.is_in_use(db));
+            return Ok(!self.databases.is_in_use(db) && self.touched.iter().all(|key| key.db != db));
         }
         let mut position = None;
         loop {
@@ -265,6 +271,10 @@ impl super::Unit<'_> {
                 return Err(Error::Unannounced { wait_ms });
             }
             map.announce(None);
+            // Under the names that they have now.
+            for key in &self.touched {
+                map.put_in_use(key.db);
+            }
         }
         change(&mut map)?;
         self.put_databases(map);

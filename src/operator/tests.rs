@@ -43,7 +43,7 @@ async fn a_dry_run_counts_what_can_be_collected() {
 async fn a_collection_leaves_living_keys_only() {
     for (keyspace, _) in [filled().await, filled_by_slot().await] {
         let mut unit = keyspace.begin(Intent::Write).await.unwrap();
-        unit.flush_database(1).await.unwrap();
+        unit.flush_databases([1]).await.unwrap();
         unit.commit().await.unwrap();
         leave_orphans(&keyspace).await;
         let (outcome, lines) = run(&keyspace, GC).await;
@@ -65,7 +65,7 @@ async fn a_collection_leaves_living_keys_only() {
 async fn flushed_databases_are_collected() {
     let (keyspace, _) = filled().await;
     let mut unit = keyspace.begin(Intent::Write).await.unwrap();
-    unit.flush_database(0).await.unwrap();
+    unit.flush_databases([0]).await.unwrap();
     unit.commit().await.unwrap();
     assert_eq!(run(&keyspace, DRY).await.1, ["flushed databases: 1"]);
     assert_eq!(run(&keyspace, GC).await.1, ["flushed databases: 1"]);

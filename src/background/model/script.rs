@@ -120,7 +120,7 @@ impl Step {
             Self::Persist(key) => {
                 key::persist(unit, key).await?;
             }
-            Self::Flush(db) => unit.flush_database(*db).await?,
+            Self::Flush(db) => unit.flush_databases([*db]).await?,
             Self::Swap => unit.swap_databases(0, 1)?,
         }
         Ok(())

@@ -83,7 +83,7 @@ async fn a_change_is_seen_by_the_other_gateway_at_once() {
         assert_eq!(get_from(&gateways.other).await, None);
         change(&gateways.other, async |unit| unit.swap_databases(1, 0)).await;
         assert_eq!(get_from(&gateways.one).await.as_deref(), Some("value"));
-        change(&gateways.other, async |unit| unit.flush_database(0).await).await;
+        change(&gateways.other, async |unit| unit.flush_databases([0]).await).await;
         assert_eq!(get_from(&gateways.one).await, None);
     }
 }
@@ -95,7 +95,7 @@ async fn no_unit_goes_by_a_map_that_is_older_than_its_snapshot() {
     set(&gateways.one, "value").await;
     assert_eq!(get_from(&gateways.other).await.as_deref(), Some("value"));
     let read_at_ms = gateways.now_ms();
-    change(&gateways.one, async |unit| unit.flush_database(0).await).await;
+    change(&gateways.one, async |unit| unit.flush_databases([0]).await).await;
     assert!(gateways.now_ms() > read_at_ms + LEASE_MS);
     assert_eq!(get_from(&gateways.other).await, None);
 
@@ -111,7 +111,7 @@ async fn a_unit_keeps_the_databases_of_its_snapshot() {
     let gateways = Gateways::new().await;
     set(&gateways.one, "value").await;
     let mut unit = gateways.other.begin(Intent::Read).await.unwrap();
-    change(&gateways.one, async |unit| unit.flush_database(0).await).await;
+    change(&gateways.one, async |unit| unit.flush_databases([0]).await).await;
     assert_eq!(get(&mut unit).await.as_deref(), Some("value"));
     assert_eq!(get_from(&gateways.other).await, None);
 }
@@ -120,15 +120,42 @@ async fn a_unit_keeps_the_databases_of_its_snapshot() {
 #[tokio::test]
 async fn only_databases_in_use_are_flushed() {
     let gateways = Gateways::new().await;
-    let mut unit = gateways.one.begin(Intent::Write).await.unwrap();
-    unit.flush_database(0).await.unwrap();
-    assert!(!unit.has_writes());
-    drop(unit);
+    for gateway in [&gateways.one, &gateways.other] {
+        let mut unit = gateway.begin(Intent::Write).await.unwrap();
+        unit.flush_databases(0..2).await.unwrap();
+        assert!(!unit.has_writes());
+    }
+    // From the next millisecond on, and for a lease, units of the other gateway go by the map that it has read.
+    let read_at_ms = gateways.now_ms();
+    while gateways.now_ms() == read_at_ms {
+        tokio::task::yield_now().await;
+    }
     set(&gateways.one, "value").await;
     let mut unit = gateways.other.begin(Intent::Write).await.unwrap();
-    unit.reread_databases().await.unwrap();
-    assert_eq!(unit.flush_database(0).await, Err(Error::Unannounced { wait_ms: LEASE_MS }));
-    assert_eq!(unit.flush_database(1).await, Ok(()));
+    assert_eq!(unit.flush_databases([0]).await, Err(Error::Unannounced { wait_ms: LEASE_MS }));
+    assert_eq!(unit.flush_databases([1]).await, Ok(()));
+}
+
+/// What a unit has written itself counts, and moves with its database.
+#[tokio::test]
+async fn own_writes_are_flushed_and_swapped() {
+    let gateways = Gateways::new().await;
+    let new = || "new".into();
+    change(&gateways.one, async |unit| {
+        string::set(unit, &key("key"), new(), None).unwrap();
+        unit.swap_databases(0, 1)
+    })
+    .await;
+    assert_eq!(get_from(&gateways.other).await, None);
+    change(&gateways.other, async |unit| unit.flush_databases([1]).await).await;
+    change(&gateways.one, async |unit| unit.swap_databases(0, 1)).await;
+    assert_eq!(get_from(&gateways.other).await, None);
+    change(&gateways.one, async |unit| {
+        string::set(unit, &key("key"), new(), None).unwrap();
+        unit.flush_databases([0]).await
+    })
+    .await;
+    assert_eq!(get_from(&gateways.other).await, None);
 }
 
 /// A change that another gateway announced is not made before this one has waited as well.
@@ -138,10 +165,9 @@ async fn an_announcement_of_another_gateway_is_waited_for_too() {
     set(&gateways.one, "value").await;
     gateways.one.announce_change(LEASE_MS).await.unwrap();
     let mut unit = gateways.other.begin(Intent::Write).await.unwrap();
-    unit.reread_databases().await.unwrap();
-    assert_eq!(unit.flush_database(0).await, Err(Error::Unannounced { wait_ms: LEASE_MS }));
+    assert_eq!(unit.flush_databases([0]).await, Err(Error::Unannounced { wait_ms: LEASE_MS }));
     drop(unit);
-    change(&gateways.other, async |unit| unit.flush_database(0).await).await;
+    change(&gateways.other, async |unit| unit.flush_databases([0]).await).await;
     assert_eq!(get_from(&gateways.one).await, None);
 }
 
@@ -149,7 +175,7 @@ async fn an_announcement_of_another_gateway_is_waited_for_too() {
 async fn a_flushed_database_is_deleted_and_its_number_is_free_again() {
     let gateways = Gateways::new().await;
     set(&gateways.one, "value").await;
-    change(&gateways.one, async |unit| unit.flush_database(0).await).await;
+    change(&gateways.one, async |unit| unit.flush_databases([0]).await).await;
     set(&gateways.other, "new").await;
     let retired = |keyspace: &Keyspace| keyspace.databases().current().retired().count();
     assert_eq!(retired(&gateways.other), 1);

@@ -139,7 +139,7 @@ async fn dead_sorted_sets_leave_nothing_in_the_sidecar() {
     while gateway.collect_garbage().await.unwrap().is_some() {}
     assert_eq!(site.redis.keys(false).len(), 2 * 2, "an order and a revision each");
     let mut unit = gateway.begin(Intent::Write).await.unwrap();
-    unit.flush_database(0).await.unwrap();
+    unit.flush_databases([0]).await.unwrap();
     unit.commit().await.unwrap();
     gateway.reclaim().await.unwrap();
     assert!(site.redis.keys(false).is_empty() && site.redis.keys(true).is_empty());

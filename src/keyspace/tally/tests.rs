@@ -51,7 +51,7 @@ async fn a_flushed_database_is_empty_and_so_is_its_number_when_it_comes_back() {
             assert_eq!(census(&keyspace).await.keys, 1);
             let latches = keyspace.latches().acquire(Scope::Everything).await;
             let mut unit = keyspace.begin(Intent::Write).await.unwrap();
-            unit.flush_database(0).await.unwrap();
+            unit.flush_databases([0]).await.unwrap();
             unit.commit().await.unwrap();
             drop(latches);
             assert_eq!(census(&keyspace).await.keys, 0);
