@@ -8,7 +8,7 @@ use std::{
 use crate::support::{Gateway, Monitor, Options, Value};
 
 fn start() -> (Gateway, Monitor) {
-    let mut gateway = Gateway::with(&Options { flags: &["--admin", "127.0.0.1:0"], ..Options::default() });
+    let mut gateway = Gateway::with(&Options { flags: &["--admin", "127.0.0.1:0"], ..Options::alone() });
     let monitor = Monitor::of(&mut gateway);
     monitor.until_ready_says(200);
     (gateway, monitor)
@@ -37,14 +37,14 @@ fn a_gateway_that_serves_is_live_and_ready() {
 
 #[test]
 fn a_gateway_opens_no_port_unasked() {
-    let mut gateway = Gateway::start();
-    assert!(!gateway.log().iter().any(|line| line.contains("http://")));
+    let mut gateway = Gateway::alone();
+    assert!(!gateway.log().iter().any(|line| line.contains("monitoring at")));
 }
 
 #[test]
 fn a_gateway_that_drains_is_live_but_not_ready() {
     let env = &[("RESPGATE_SERVER__SHUTDOWN_TIMEOUT", "5m")];
-    let mut gateway = Gateway::with(&Options { flags: &["--admin", "127.0.0.1:0"], env, ..Options::default() });
+    let mut gateway = Gateway::with(&Options { flags: &["--admin", "127.0.0.1:0"], env, ..Options::alone() });
     let monitor = Monitor::of(&mut gateway);
     let (mut busy, mut watcher) = (gateway.connect(), gateway.connect());
     busy.send(b"DEBUG SLEEP 300\r\n");

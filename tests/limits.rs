@@ -115,7 +115,7 @@ fn a_pause_holds_writers_until_it_is_lifted() {
 
 #[test]
 fn a_pause_holds_transactions_that_write() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let (mut master, mut conn) = (gateway.connect(), gateway.connect());
     assert_eq!(master.run("CLIENT PAUSE 1000000 WRITE"), Value::ok());
     conn.pipeline(&[vec!["MULTI"], vec!["GET", "a"]]);
@@ -144,7 +144,7 @@ fn kill_during(killer: &mut Conn, command: &str) {
 
 #[test]
 fn a_killed_client_does_not_finish_what_it_waits_for() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let mut killer = gateway.connect();
     let mut sleeper = gateway.connect();
     sleeper.send(b"DEBUG SLEEP 1000\r\n");
@@ -167,7 +167,7 @@ fn a_killed_client_does_not_finish_what_it_waits_for() {
 /// A client that always has more to say must not keep its connection, or the gateway, from ending.
 #[test]
 fn a_busy_client_can_be_killed() {
-    let gateway = Gateway::start();
+    let gateway = Gateway::alone();
     let (mut killer, mut busy) = (gateway.connect(), gateway.connect());
     let id = busy.run("CLIENT ID").integer();
     std::thread::scope(|scope| {
