@@ -114,7 +114,8 @@ impl Session {
             }
             let reply = self.ask(kind, &request)?;
             self.client.get_mut().write_all(&reply)?;
-            if !reply.starts_with(b"-") || kind == Kind::End {
+            // An EXEC that fails ends the transaction all the same, but not one with arguments.
+            if !reply.starts_with(b"-") || kind == Kind::End && args.len() == 1 {
                 self.note(&args[0]);
             }
         }
