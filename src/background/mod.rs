@@ -160,6 +160,10 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
     const MANY: usize = 10;
     /// How long to work, a step at a time, before a pause: timers know no shorter one.
     const STINT: Duration = Duration::from_millis(1);
+    /// Most of the time belongs to the clients, whatever there is to do: so many times as long as the work is a pause, ...
+    const PAUSE: u32 = 2;
+    /// ... and this is where there is much to look into and next to nothing to find: orphans in a store by slots.
+    const LONG_PAUSE: u32 = 20;
 
     let settings = gateway.settings().background.clone();
     let (wanted, counter) = match lease.duty {
@@ -167,6 +171,7 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
         Duty::Orphans => (settings.sweep_collections, &gateway.statistics.orphans_found),
         Duty::Orders | Duty::Versions => (settings.sweep_keys, &gateway.statistics.orders_mended),
     };
+    let looks_far = lease.duty == Duty::Orphans && gateway.keyspace.capabilities().range_partitioned;
     let (mut seen, mut found) = (0, 0);
     let mut worked = Duration::ZERO;
     loop {
@@ -181,12 +186,12 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
             }
             return Ok(found > 0 && found * MANY >= seen);
         }
-        // Most of the time belongs to the clients, whatever there is to do.
         worked += began.elapsed();
         if worked < STINT {
             tokio::task::yield_now().await;
         } else {
-            tokio::time::sleep(std::mem::take(&mut worked) * 2).await;
+            let pause = if looks_far && swept.found == 0 { LONG_PAUSE } else { PAUSE };
+            tokio::time::sleep(std::mem::take(&mut worked) * pause).await;
         }
     }
 }

@@ -67,7 +67,8 @@ pub struct ServerSettings {
     pub requirepass: Secret,
     /// How many databases SELECT may choose from, 1 to 128.
     pub databases: u8,
-    /// Threads that serve connections; 0 for one less than there are cores, so that the store has one to itself.
+    /// Threads that serve connections; 0 for one less than there are cores, so that an embedded store has one to itself, or
+    /// for as many where there is none.
     pub worker_threads: usize,
     /// How long connections may take to finish when the gateway stops.
     pub shutdown_timeout: Span,
@@ -110,6 +111,17 @@ pub enum Backend {
     Tikv,
     /// Memory of this process: for tests. Nothing survives it.
     Memory,
+}
+
+impl Backend {
+    /// True if the store works in this process.
+    fn is_embedded(self) -> bool {
+        match self {
+            #[cfg(feature = "tikv")]
+            Self::Tikv => false,
+            _ => true,
+        }
+    }
 }
 
 impl Backend {
@@ -339,7 +351,11 @@ impl Settings {
     /// Threads that serve connections.
     pub fn worker_threads(&self) -> usize {
         match self.server.worker_threads {
-            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1)),
+            0 => {
+                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                let of_store = usize::from(self.store.backend.is_embedded());
+                cores.saturating_sub(of_store).max(1)
+            }
             threads => threads,
         }
     }

@@ -146,7 +146,7 @@ struct Bare<'o> {
 
 impl<'o> Bare<'o> {
     fn connect(pd: &str, options: &'o Options) -> anyhow::Result<Self> {
-        let threads = thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1));
+        let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
         let client = runtime.block_on(TransactionClient::new(vec![pd.to_owned()]))?;
         // As long as the gateway's.
