@@ -1,8 +1,12 @@
-//! Many clients that write to one key share units of work.
+//! Clients that would stand in each other's way share units of work.
 //!
-//! Each unit by itself would wait for the key's latch, read, and commit, while all others wait. So whoever finds the latch
-//! taken joins the *crowd* before it instead. A task carries out a crowd as one unit, with one commit, while the next
-//! crowd gathers.
+//! - Many that write to one key: each unit by itself would wait for the key's latch, read, and commit, while all others
+//!   wait.
+//! - Many that ask the same part of a store that is far away: each unit by itself would be requests of its own, and what a
+//!   request costs is the request, not the key that it names.
+//!
+//! So whoever finds such a *gate* taken joins the *crowd* before it instead. A task carries out a crowd as one unit, with
+//! one commit, while the next crowd gathers. Nobody waits for a gate at which nobody else is.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -12,16 +16,27 @@ use std::{
 
 use parking_lot::Mutex;
 use respgate_backend_api as backend;
-use tokio::{sync::oneshot, task};
+use tokio::{runtime::Handle, sync::oneshot, task};
 
 use super::{Error, Gateway, Replies, Session, Step, execute::execute_unit};
 use crate::resp::Reply;
 
-/// Those who wait for latches, by the number of the latch. A latch that is not here has nobody to carry out its crowd.
-#[derive(Default)]
-pub(super) struct Crowds(Mutex<HashMap<usize, VecDeque<Guest>>>);
+/// What can be passed by one unit at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Gate {
+    /// A latch, by its number.
+    Latch(usize),
+    /// The way to read from a part of a store that is far away.
+    Reads(u64),
+    /// The way to write to one.
+    Writes(u64),
+}
 
-/// A pipeline, or a part of one, whose steps all write and need one latch only.
+/// Those who wait at gates. A gate that is not here has nobody to carry out its crowd.
+#[derive(Default)]
+pub(super) struct Crowds(Mutex<HashMap<Gate, VecDeque<Guest>>>);
+
+/// A pipeline, or a part of one, whose steps all have to pass the same gate and nothing else.
 struct Guest {
     session: Session,
     steps: Vec<Step>,
@@ -30,16 +45,16 @@ struct Guest {
 }
 
 impl Guest {
-    /// True if `other` may follow in the same unit. What commands that write see of a session is the same for both.
+    /// True if `other` may follow in the same unit. What such commands see of a session is the same for both.
     fn goes_with(&self, other: &Self) -> bool {
         (self.session.db, self.session.protocol) == (other.session.db, other.session.protocol)
     }
 }
 
 impl Crowds {
-    /// Adds a guest to the crowd before a latch. True if there was none before.
-    fn join(&self, latch: usize, guest: Guest) -> bool {
-        match self.0.lock().entry(latch) {
+    /// Adds a guest to the crowd at a gate. True if there was none before.
+    fn join(&self, gate: Gate, guest: Guest) -> bool {
+        match self.0.lock().entry(gate) {
             Entry::Occupied(mut crowd) => {
                 crowd.get_mut().push_back(guest);
                 false
@@ -52,9 +67,9 @@ impl Crowds {
     }
 
     /// Those who go next, with at most `steps_max` steps unless there is one guest only; none if nobody is left.
-    fn next(&self, latch: usize, steps_max: usize) -> Vec<Guest> {
+    fn next(&self, gate: Gate, steps_max: usize) -> Vec<Guest> {
         let mut crowds = self.0.lock();
-        let Entry::Occupied(mut crowd) = crowds.entry(latch) else { return Vec::new() };
+        let Entry::Occupied(mut crowd) = crowds.entry(gate) else { return Vec::new() };
         let Some(first) = crowd.get_mut().pop_front() else {
             crowd.remove();
             return Vec::new();
@@ -71,28 +86,63 @@ impl Crowds {
     }
 
     /// Puts back those whose turn has not come after all.
-    fn put_back(&self, latch: usize, guests: impl DoubleEndedIterator<Item = Guest>) {
+    fn put_back(&self, gate: Gate, guests: impl DoubleEndedIterator<Item = Guest>) {
         let mut crowds = self.0.lock();
-        let crowd = crowds.entry(latch).or_default();
+        let crowd = crowds.entry(gate).or_default();
         guests.rev().for_each(|guest| crowd.push_front(guest));
     }
 }
 
-/// The latch that all `steps` need, and nothing else, if it is taken and they may share a unit with other clients'.
-pub(super) fn latch_before(gateway: &Gateway, steps: &[Step]) -> Option<usize> {
-    if !steps.iter().all(|step| step.may_write() && !step.runs_alone()) {
-        return None;
+/// The gate that all `steps` have to pass, and nothing else, if there is one that it is worth waiting at.
+pub(super) fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
+    if steps.iter().all(|step| step.may_write() && !step.runs_alone())
+        && let Some(latch) = gateway.keyspace.latches().contended(steps.iter().flat_map(Step::keys))
+    {
+        return Some(Gate::Latch(latch));
     }
-    gateway.keyspace.latches().contended(steps.iter().flat_map(Step::keys))
+    // Of a pipeline the order counts, and it shares its requests among its own commands.
+    let ([step], true) = (steps, gateway.keyspace.capabilities().shared) else { return None };
+    let slot = step.slot().filter(|_| step.is_brief())?;
+    let part = gateway.keyspace.partition(slot);
+    Some(if step.may_write() { Gate::Writes(part) } else { Gate::Reads(part) })
+}
+
+/// The right to pass a gate. Dropped, it lets those pass who have come since.
+pub(super) struct Pass<'g> {
+    gateway: &'g Arc<Gateway>,
+    gate: Gate,
+}
+
+/// Takes a gate, unless somebody is there already, or it is a latch, which is taken in another way.
+pub(super) fn pass(gateway: &Arc<Gateway>, gate: Gate) -> Option<Pass<'_>> {
+    match gateway.crowds.0.lock().entry(gate) {
+        Entry::Vacant(place) if !matches!(gate, Gate::Latch(_)) => {
+            place.insert(VecDeque::new());
+            Some(Pass { gateway, gate })
+        }
+        _ => None,
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut crowds = self.gateway.crowds.0.lock();
+        let has_guests = crowds.get(&self.gate).is_some_and(|crowd| !crowd.is_empty());
+        match Handle::try_current() {
+            Ok(runtime) if has_guests => drop(runtime.spawn(carry_out(Arc::clone(self.gateway), self.gate))),
+            // Without a runtime, guests learn that nobody is left.
+            _ => drop(crowds.remove(&self.gate)),
+        }
+    }
 }
 
 /// Carries out `steps` among others. Gives the replies, and leaves the steps that have none.
-pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, latch: usize, steps: &mut Vec<Step>) -> Replies {
+pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, gate: Gate, steps: &mut Vec<Step>) -> Replies {
     let (done, outcome) = oneshot::channel();
     let count = steps.len();
     let guest = Guest { session: session.beside(), steps: mem::take(steps), done };
-    if gateway.crowds.join(latch, guest) {
-        task::spawn(carry_out(Arc::clone(gateway), latch));
+    if gateway.crowds.join(gate, guest) {
+        task::spawn(carry_out(Arc::clone(gateway), gate));
     }
     let (replies, left) = outcome.await.unwrap_or_else(|_| {
         let lost = Error::Store(backend::Error::OutcomeUnknown("the process is shutting down".into()));
@@ -102,39 +152,39 @@ pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, latch: usize
     replies
 }
 
-/// The task that carries out the crowds before a latch. If it ends before them, nobody must go on waiting for it.
+/// The task that carries out the crowds at a gate. If it ends before them, nobody must go on waiting for it.
 struct Host<'g> {
     gateway: &'g Gateway,
-    latch: usize,
+    gate: Gate,
     has_guests: bool,
 }
 
 impl Drop for Host<'_> {
     fn drop(&mut self) {
         if self.has_guests {
-            self.gateway.crowds.0.lock().remove(&self.latch);
+            self.gateway.crowds.0.lock().remove(&self.gate);
         }
     }
 }
 
 /// Carries out one crowd after the other until nobody is left.
-async fn carry_out(gateway: Arc<Gateway>, latch: usize) {
-    let mut host = Host { gateway: &gateway, latch, has_guests: true };
+async fn carry_out(gateway: Arc<Gateway>, gate: Gate) {
+    let mut host = Host { gateway: &gateway, gate, has_guests: true };
     loop {
         let settings = gateway.settings();
-        let guests = gateway.crowds.next(latch, settings.unit.pipeline_commands_max);
+        let guests = gateway.crowds.next(gate, settings.unit.pipeline_commands_max);
         if guests.is_empty() {
             host.has_guests = false;
             return;
         }
-        serve(&gateway, latch, guests, settings.unit.reply_bytes_max.as_usize()).await;
+        serve(&gateway, gate, guests, settings.unit.reply_bytes_max.as_usize()).await;
         // By then those who were answered have sent their next requests, perhaps.
         task::yield_now().await;
     }
 }
 
 /// Carries out the steps of some guests as one unit and answers them.
-async fn serve(gateway: &Gateway, latch: usize, mut guests: Vec<Guest>, reply_bytes_max: usize) {
+async fn serve(gateway: &Gateway, gate: Gate, mut guests: Vec<Guest>, reply_bytes_max: usize) {
     let counts: Vec<usize> = guests.iter().map(|guest| guest.steps.len()).collect();
     let mut steps: Vec<Step> = guests.iter_mut().flat_map(|guest| mem::take(&mut guest.steps)).collect();
     let Some(first) = guests.first_mut() else { return };
@@ -155,6 +205,6 @@ async fn serve(gateway: &Gateway, latch: usize, mut guests: Vec<Guest>, reply_by
         let _ = guest.done.send((Replies { replies: own, stream }, left));
     }
     if !late.is_empty() {
-        gateway.crowds.put_back(latch, late.into_iter());
+        gateway.crowds.put_back(gate, late.into_iter());
     }
 }

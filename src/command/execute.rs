@@ -57,6 +57,16 @@ impl Step {
         self.command().is_some_and(|(entry, _)| matches!(entry.command.run, Run::Transaction))
     }
 
+    /// True if the step takes next to no time once the store has answered, so that others may share a unit with it.
+    pub(super) fn is_brief(&self) -> bool {
+        const BYTES_MAX: usize = 4 << 10;
+
+        self.command().is_some_and(|(entry, args)| {
+            entry.command.flags.intersects(Flags::FAST | Flags::BLIND)
+                && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
+        })
+    }
+
     /// True if the step must have a unit of its own.
     pub fn runs_alone(&self) -> bool {
         self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
@@ -122,14 +132,17 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Carries out what a pipeline begins with: in one unit of work, which it shares with other connections if many write to
-/// the same key, or in units side by side if only the order within slots counts. Gives the replies, in order, and removes the steps that they answer.
+/// Carries out what a pipeline begins with: in one unit of work, which it shares with other connections that want the same
+/// key or part of the store, or in units side by side if only the order within slots counts. Gives the replies, in order,
+/// and removes the steps that they answer.
 ///
 /// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
 /// with one that is so large that it is sent page by page.
 pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
-    if let Some(latch) = crowd::latch_before(gateway, steps) {
-        return crowd::join(gateway, session, latch, steps).await;
+    let gate = crowd::gate_before(gateway, steps);
+    let pass = gate.and_then(|gate| crowd::pass(gateway, gate));
+    if let (Some(gate), None) = (gate, &pass) {
+        return crowd::join(gateway, session, gate, steps).await;
     }
     let settings = gateway.settings();
     let reply_bytes_max = settings.unit.reply_bytes_max.as_usize();

@@ -2,6 +2,7 @@
 
 mod by_slot;
 mod chaos;
+mod crowds;
 mod faults;
 mod linearizability;
 mod rpcs;

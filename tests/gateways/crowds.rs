@@ -1,0 +1,102 @@
+//! Connections that want the same part of the store at the same time share requests to the cluster.
+
+use std::time::{Duration, Instant};
+
+use super::Fleet;
+use crate::support::{Conn, Value};
+
+const CLIENTS: usize = 32;
+
+/// Longer than it takes all clients to send what they send.
+const DELAY_MS: u64 = 1_000;
+
+/// Waits until so many clients have begun a command.
+fn until_begun(watcher: &mut Conn, command: &str, count: usize) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while watcher.run("CLIENT LIST").text().matches(&format!("cmd={command} ")).count() < count {
+        assert!(Instant::now() < until, "fewer than {count} clients sent {command}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn commands_of_many_clients_share_requests() {
+    let Some(fleet) = Fleet::start(1) else { return };
+    let mut watcher = fleet.gateways[0].connect();
+    watcher.run("SET warm up");
+    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
+    fleet.cluster.delay("KvPrewrite", DELAY_MS, 1.0);
+    fleet.cluster.delay("KvGet", DELAY_MS, 1.0);
+    fleet.cluster.take_rpcs();
+    for (number, conn) in conns.iter_mut().enumerate() {
+        conn.send(format!("SET key{number} {number}\r\n").as_bytes());
+    }
+    assert!(conns.iter_mut().all(|conn| conn.read() == Value::ok()));
+    // The first one alone, and those who came meanwhile.
+    let counts = fleet.cluster.take_rpcs();
+    assert!(counts["KvPrewrite"] <= CLIENTS as u64 / 4, "{counts:?}");
+    for (number, conn) in conns.iter_mut().enumerate() {
+        conn.send(format!("GET key{number}\r\n").as_bytes());
+    }
+    for (number, conn) in conns.iter_mut().enumerate() {
+        assert_eq!(conn.read(), Value::bulk(number.to_string()));
+    }
+    let counts = fleet.cluster.take_rpcs();
+    let count = |method: &str| counts.get(method).copied().unwrap_or_default();
+    assert!(count("KvGet") + count("KvBatchGet") <= CLIENTS as u64 / 4, "{counts:?}");
+}
+
+/// An error of one is no error of the others, and what each of them did is seen by those who come after.
+#[test]
+fn each_gets_its_own_reply() {
+    let Some(fleet) = Fleet::start(1) else { return };
+    let mut watcher = fleet.gateways[0].connect();
+    watcher.run("RPUSH list a");
+    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
+    fleet.cluster.delay("KvPrewrite", DELAY_MS, 1.0);
+    for (number, conn) in conns.iter_mut().enumerate() {
+        let line = match number % 4 {
+            0 => "INCR counter".to_owned(),
+            1 => "INCR list".to_owned(),
+            2 => format!("SADD set{number} a b b"),
+            _ => "RPUSH list b".to_owned(),
+        };
+        conn.send(format!("{line}\r\n").as_bytes());
+    }
+    let wrong_type = Value::error("WRONGTYPE Operation against a key holding the wrong kind of value");
+    let (mut counted, mut lengths) = (Vec::new(), Vec::new());
+    for (number, conn) in conns.iter_mut().enumerate() {
+        match (number % 4, conn.read()) {
+            (0, reply) => counted.push(reply.integer()),
+            (1, reply) => assert_eq!(reply, wrong_type),
+            (2, reply) => assert_eq!(reply, Value::Integer(2)),
+            (_, reply) => lengths.push(reply.integer()),
+        }
+    }
+    counted.sort_unstable();
+    lengths.sort_unstable();
+    assert_eq!(counted, (1..=CLIENTS as i64 / 4).collect::<Vec<_>>());
+    assert_eq!(lengths, (2..=1 + CLIENTS as i64 / 4).collect::<Vec<_>>());
+}
+
+/// Who is gone before the store has answered holds up nobody.
+#[test]
+fn a_client_that_is_killed_lets_the_others_through() {
+    let Some(fleet) = Fleet::start(1) else { return };
+    let mut watcher = fleet.gateways[0].connect();
+    watcher.run("SET key value");
+    let [mut first, mut second, mut third] = [(); 3].map(|()| fleet.gateways[0].connect());
+    let id = first.run("CLIENT ID").integer();
+    // For ever, as far as this test goes: each attempt is made once more.
+    fleet.cluster.delay("KvGet", 100_000, 1.0);
+    fleet.cluster.delay("KvBatchGet", 100_000, 1.0);
+    first.send(b"GET key\r\n");
+    until_begun(&mut watcher, "get", 1);
+    second.send(b"GET key\r\n");
+    third.send(b"GET key\r\n");
+    until_begun(&mut watcher, "get", 3);
+    fleet.cluster.heal();
+    assert_eq!(watcher.run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
+    assert_eq!([second.read(), third.read()], [Value::bulk("value"), Value::bulk("value")]);
+    assert!(first.read_to_close().is_empty());
+}
