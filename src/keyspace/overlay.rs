@@ -37,6 +37,11 @@ impl Overlay {
         self.writes.get(record).cloned().flatten()
     }
 
+    /// True if `record` was in the snapshot, as far as is known, and has been deleted.
+    pub(super) fn has_taken(&self, record: &[u8]) -> bool {
+        self.writes.get(record).is_some_and(Option::is_none) && self.read_ahead.get(record).is_some_and(Option::is_some)
+    }
+
     /// Keeps what the snapshot says about `record`.
     pub(super) fn remember(&mut self, record: Bytes, value: Value) {
         self.read_ahead.insert(record, value);

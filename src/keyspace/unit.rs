@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use bytes::Bytes;
-use respgate_backend_api::{Snapshot, WriteSet};
+use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
 use super::{
     Collection, Intent, Key, Keyspace, Order, Result, cache::Change, overlay::Overlay, pages::changed_collections,
@@ -214,16 +214,35 @@ impl<'k> Unit<'k> {
 
     /// Keeps what the snapshot says about an element.
     fn learn(&mut self, record: &Bytes, value: &Option<Bytes>) {
-        let Some(cache) = self.keyspace.cache.as_ref().filter(|_| self.keyspace.codec.is_element(record)) else {
-            return;
-        };
-        if !value.as_ref().is_none_or(is_short) {
+        if !self.keyspace.codec.is_element(record) || !value.as_ref().is_none_or(is_short) {
             return;
         }
-        match self.intent {
-            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
-            Intent::Read => cache.fill(record, value, self.epoch),
+        match (self.intent, &self.keyspace.cache) {
+            (Intent::Write, _) => self.overlay.remember(record.clone(), value.clone()),
+            (Intent::Read, Some(cache)) => cache.fill(record, value, self.epoch),
+            (Intent::Read, None) => {}
         }
+    }
+
+    /// Reads the elements in a short range that will be asked for one by one, in one call to the store.
+    pub async fn scan_ahead(&mut self, range: &KeyRange) -> Result<()> {
+        let found = self.snapshot().await?.scan(range, Direction::Forward, usize::MAX).await?;
+        for (record, value) in found {
+            if self.overlay.get(&record).is_none() {
+                self.learn(&record, &Some(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the unit knows the value of a record without asking the store or the cache.
+    pub fn knows(&self, record: &[u8]) -> bool {
+        self.overlay.get(record).is_some()
+    }
+
+    /// True if the unit has read a record, which was short, and deleted it.
+    pub fn has_taken(&self, record: &[u8]) -> bool {
+        self.overlay.has_taken(record)
     }
 
     /// The value of a record if the unit itself has written it.

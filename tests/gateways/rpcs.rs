@@ -98,4 +98,11 @@ fn pipelines() {
     let counts = fleet.cluster.take_rpcs();
     let count = |method: &str| counts.get(method).copied().unwrap_or_default();
     assert!(count("Tso") <= 5 && count("KvGet") + count("KvBatchGet") <= 8, "{counts:?}");
+    conn.pipeline(&[(0..102).map(|number| if number == 0 { "RPUSH" } else { "list" }).collect::<Vec<_>>()]);
+    fleet.cluster.take_rpcs();
+    let pops: Vec<Vec<&str>> = (0..100).map(|number| vec![["LPOP", "RPOP"][number / 50], "list"]).collect();
+    assert!(conn.pipeline(&pops).iter().all(|reply| *reply == Value::bulk("list")));
+    let counts = fleet.cluster.take_rpcs();
+    let count = |method: &str| counts.get(method).copied().unwrap_or_default();
+    assert!(count("KvGet") + count("KvBatchGet") + count("KvScan") <= 30, "{counts:?}");
 }

@@ -85,6 +85,27 @@ impl<'k> List<'k> {
         Ok(found)
     }
 
+    /// Reads more than one element at once at the end from which the unit has just taken a short one: in a pipeline of pops,
+    /// the next ones will be asked for.
+    async fn read_ahead(&self, unit: &mut Unit<'_>, end: End) -> Result<()> {
+        /// Few, because nobody knows how long the next ones are.
+        const AHEAD: u64 = 16;
+
+        let (taken, next, from, to) = match end {
+            End::Head => {
+                (self.head.wrapping_sub(1), self.head, self.head, self.tail.min(self.head.saturating_add(AHEAD)))
+            }
+            End::Tail => {
+                (self.tail, self.tail.wrapping_sub(1), self.head.max(self.tail.saturating_sub(AHEAD)), self.tail)
+            }
+        };
+        if from < to && unit.has_taken(&self.record(taken)) && !unit.knows(&self.record(next)) {
+            // What was deleted lies outside of it.
+            unit.scan_ahead(&KeyRange::new(self.record(from), self.record(to))).await?;
+        }
+        Ok(())
+    }
+
     /// Saves where the list begins and ends, or deletes the key if nothing is left of it.
     fn settle(mut self, unit: &mut Unit<'_>) -> Result<()> {
         if self.len() == 0 {
@@ -136,6 +157,7 @@ pub async fn pop(unit: &mut Unit<'_>, key: &Key, end: End, count: u64) -> Result
     if count == 0 {
         return Ok(Some(Vec::new()));
     }
+    list.read_ahead(unit, end).await?;
     // Read by position: a queue leaves deleted records at its head, which a scan would walk.
     let records: Vec<Bytes> = (from..to).map(|position| list.record(position)).collect();
     let mut popped: Vec<Bytes> = unit.read_many(records.clone()).await?.into_iter().flatten().collect();
@@ -267,3 +289,67 @@ pub async fn move_element(
 
 /// Indexes, in ascending order.
 type Indexes = BTreeSet<u64>;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::keyspace::{
+        Encodings, Intent, Random,
+        fixture::{key, keyspace},
+    };
+
+    /// An element, of which some are long.
+    fn element(number: u64) -> Bytes {
+        let digits = number.to_string();
+        if number.is_multiple_of(10) { digits.repeat(5_000).into() } else { digits.into() }
+    }
+
+    /// What was read ahead is what is there, whatever the unit does to it.
+    #[tokio::test]
+    async fn many_pushes_and_pops_in_one_unit_do_what_they_do_alone() {
+        let (keyspace, random) = (keyspace(Encodings::default()).await.0, Random::seeded(5));
+        let (name, mut model, mut next) = (key("list"), VecDeque::new(), 0);
+        for _ in 0..40 {
+            let mut unit = keyspace.begin(Intent::Write).await.unwrap();
+            for _ in 0..random.below(200) {
+                unit.begin_command();
+                let end = if random.below(4) == 0 { End::Tail } else { End::Head };
+                match random.below(8) {
+                    0 => {
+                        let count = random.below(30);
+                        let pushed: Vec<Bytes> = (next..next + count).map(element).collect();
+                        next += count;
+                        for element in &pushed {
+                            match end {
+                                End::Head => model.push_front(element.clone()),
+                                End::Tail => model.push_back(element.clone()),
+                            }
+                        }
+                        if count > 0 {
+                            assert_eq!(push(&mut unit, &name, end, &pushed).await.unwrap(), model.len() as u64);
+                        }
+                    }
+                    1 if !model.is_empty() => {
+                        let index = random.below(model.len() as u64) as usize;
+                        model[index] = element(next);
+                        set(&mut unit, &name, index as i64, &element(next)).await.unwrap();
+                        next += 1;
+                    }
+                    _ => {
+                        let expected = match end {
+                            End::Head => model.pop_front(),
+                            End::Tail => model.pop_back(),
+                        };
+                        let popped = pop(&mut unit, &name, end, 1).await.unwrap().and_then(|mut popped| popped.pop());
+                        assert_eq!(popped, expected);
+                    }
+                }
+            }
+            assert_eq!(range(&mut unit, &name, 0, -1).await.unwrap(), Vec::from(model.clone()));
+            unit.commit().await.unwrap();
+        }
+        assert!(next > 500);
+    }
+}
