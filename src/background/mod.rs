@@ -191,7 +191,8 @@ async fn sweep_round(gateway: &Gateway, lease: &mut Lease) -> Result<bool> {
             tokio::task::yield_now().await;
         } else {
             let pause = if looks_far && swept.found == 0 { LONG_PAUSE } else { PAUSE };
-            tokio::time::sleep(std::mem::take(&mut worked) * pause).await;
+            // Not so long that somebody else takes the lease.
+            tokio::time::sleep((std::mem::take(&mut worked) * pause).min(Duration::from_secs(1))).await;
         }
     }
 }

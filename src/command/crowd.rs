@@ -6,12 +6,14 @@
 //!   request costs is the request, not the key that it names.
 //!
 //! So whoever finds such a *gate* taken joins the *crowd* before it instead. A task carries out a crowd as one unit, with
-//! one commit, while the next crowd gathers. Nobody waits for a gate at which nobody else is.
+//! one commit, while the next crowd gathers. Nobody waits for a gate at which nobody else is, nor long for a part of the store
+//! that does not answer.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     mem,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -34,7 +36,20 @@ pub(super) enum Gate {
 
 /// Those who wait at gates. A gate that is not here has nobody to carry out its crowd.
 #[derive(Default)]
-pub(super) struct Crowds(Mutex<HashMap<Gate, VecDeque<Guest>>>);
+pub(super) struct Crowds(Mutex<HashMap<Gate, Crowd>>);
+
+/// Those who wait at a gate while a unit passes it.
+struct Crowd {
+    guests: VecDeque<Guest>,
+    /// When the unit came to the gate.
+    since: Instant,
+}
+
+impl Crowd {
+    fn of(guests: impl IntoIterator<Item = Guest>) -> Self {
+        Self { guests: guests.into_iter().collect(), since: Instant::now() }
+    }
+}
 
 /// A pipeline, or a part of one, whose steps all have to pass the same gate and nothing else.
 struct Guest {
@@ -56,11 +71,11 @@ impl Crowds {
     fn join(&self, gate: Gate, guest: Guest) -> bool {
         match self.0.lock().entry(gate) {
             Entry::Occupied(mut crowd) => {
-                crowd.get_mut().push_back(guest);
+                crowd.get_mut().guests.push_back(guest);
                 false
             }
             Entry::Vacant(place) => {
-                place.insert(VecDeque::from([guest]));
+                place.insert(Crowd::of([guest]));
                 true
             }
         }
@@ -69,18 +84,20 @@ impl Crowds {
     /// Those who go next, with at most `steps_max` steps unless there is one guest only; none if nobody is left.
     fn next(&self, gate: Gate, steps_max: usize) -> Vec<Guest> {
         let mut crowds = self.0.lock();
-        let Entry::Occupied(mut crowd) = crowds.entry(gate) else { return Vec::new() };
-        let Some(first) = crowd.get_mut().pop_front() else {
-            crowd.remove();
+        let Entry::Occupied(mut entry) = crowds.entry(gate) else { return Vec::new() };
+        let Some(first) = entry.get_mut().guests.pop_front() else {
+            entry.remove();
             return Vec::new();
         };
+        let crowd = entry.get_mut();
+        crowd.since = Instant::now();
         let (mut guests, mut steps) = (vec![first], 0);
-        while let (Some(last), Some(next)) = (guests.last(), crowd.get().front()) {
+        while let (Some(last), Some(next)) = (guests.last(), crowd.guests.front()) {
             steps += last.steps.len();
             if steps + next.steps.len() > steps_max || !last.goes_with(next) {
                 break;
             }
-            guests.extend(crowd.get_mut().pop_front());
+            guests.extend(crowd.guests.pop_front());
         }
         guests
     }
@@ -88,8 +105,8 @@ impl Crowds {
     /// Puts back those whose turn has not come after all.
     fn put_back(&self, gate: Gate, guests: impl DoubleEndedIterator<Item = Guest>) {
         let mut crowds = self.0.lock();
-        let crowd = crowds.entry(gate).or_default();
-        guests.rev().for_each(|guest| crowd.push_front(guest));
+        let crowd = crowds.entry(gate).or_insert_with(|| Crowd::of([]));
+        guests.rev().for_each(|guest| crowd.guests.push_front(guest));
     }
 }
 
@@ -107,27 +124,44 @@ pub(super) fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
     Some(if step.may_write() { Gate::Writes(part) } else { Gate::Reads(part) })
 }
 
+/// How to get past a gate.
+pub(super) enum Way<'g> {
+    /// It was free, and is taken until this is dropped.
+    Through(Pass<'g>),
+    /// [`join`] those who wait.
+    Waiting,
+    /// Whoever is there takes so long that it is better not to wait.
+    Around,
+}
+
 /// The right to pass a gate. Dropped, it lets those pass who have come since.
 pub(super) struct Pass<'g> {
     gateway: &'g Arc<Gateway>,
     gate: Gate,
 }
 
-/// Takes a gate, unless somebody is there already, or it is a latch, which is taken in another way.
-pub(super) fn pass(gateway: &Arc<Gateway>, gate: Gate) -> Option<Pass<'_>> {
+/// Finds the way past a gate. Latches have to be waited for in any case.
+pub(super) fn way(gateway: &Arc<Gateway>, gate: Gate) -> Way<'_> {
+    /// Several times what a part of a store takes that is well.
+    const PATIENCE: Duration = Duration::from_millis(20);
+
+    if matches!(gate, Gate::Latch(_)) {
+        return Way::Waiting;
+    }
     match gateway.crowds.0.lock().entry(gate) {
-        Entry::Vacant(place) if !matches!(gate, Gate::Latch(_)) => {
-            place.insert(VecDeque::new());
-            Some(Pass { gateway, gate })
+        Entry::Vacant(place) => {
+            place.insert(Crowd::of([]));
+            Way::Through(Pass { gateway, gate })
         }
-        _ => None,
+        Entry::Occupied(crowd) if crowd.get().since.elapsed() > PATIENCE => Way::Around,
+        Entry::Occupied(_) => Way::Waiting,
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         let mut crowds = self.gateway.crowds.0.lock();
-        let has_guests = crowds.get(&self.gate).is_some_and(|crowd| !crowd.is_empty());
+        let has_guests = crowds.get(&self.gate).is_some_and(|crowd| !crowd.guests.is_empty());
         match Handle::try_current() {
             Ok(runtime) if has_guests => drop(runtime.spawn(carry_out(Arc::clone(self.gateway), self.gate))),
             // Without a runtime, guests learn that nobody is left.

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use respgate_backend_api as backend;
 
 use super::{
-    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot, crowd,
+    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot,
+    crowd::{self, Way},
     session::Watched,
 };
 use crate::{
@@ -57,13 +58,12 @@ impl Step {
         self.command().is_some_and(|(entry, _)| matches!(entry.command.run, Run::Transaction))
     }
 
-    /// True if the step takes next to no time once the store has answered, so that others may share a unit with it.
+    /// True if the step needs one short record and nothing else, so that those who share a unit with it lose nothing.
     pub(super) fn is_brief(&self) -> bool {
         const BYTES_MAX: usize = 4 << 10;
 
         self.command().is_some_and(|(entry, args)| {
-            entry.command.flags.intersects(Flags::FAST | Flags::BLIND)
-                && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
+            entry.command.flags.contains(Flags::BRIEF) && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
         })
     }
 
@@ -139,11 +139,11 @@ impl<'a> Plan<'a> {
 /// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
 /// with one that is so large that it is sent page by page.
 pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
-    let gate = crowd::gate_before(gateway, steps);
-    let pass = gate.and_then(|gate| crowd::pass(gateway, gate));
-    if let (Some(gate), None) = (gate, &pass) {
-        return crowd::join(gateway, session, gate, steps).await;
-    }
+    let _pass = match crowd::gate_before(gateway, steps).map(|gate| (gate, crowd::way(gateway, gate))) {
+        Some((gate, Way::Waiting)) => return crowd::join(gateway, session, gate, steps).await,
+        Some((_, Way::Through(pass))) => Some(pass),
+        Some((_, Way::Around)) | None => None,
+    };
     let settings = gateway.settings();
     let reply_bytes_max = settings.unit.reply_bytes_max.as_usize();
     if settings.unit.pipeline_order == PipelineOrder::Slot {
@@ -156,8 +156,8 @@ pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut 
 
 /// Runs steps of a pipeline as one unit of work and gives their replies, in order, of which there may be fewer than steps.
 ///
-/// A unit that keeps meeting conflicts, or is more than the store takes at once, is split into one unit a
-/// step; nobody promised that a pipeline is atomic.
+/// A unit that keeps meeting conflicts, or a record that cannot be read, or is more than the store takes at once, is split
+/// into one unit a step; nobody promised that a pipeline is atomic.
 pub(super) async fn execute_unit(
     gateway: &Gateway,
     session: &mut Session,
@@ -185,7 +185,7 @@ pub async fn execute_transaction(gateway: &Gateway, session: &mut Session, trans
 }
 
 fn may_split(error: &Error) -> bool {
-    matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_)))
+    matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_) | backend::Error::Corrupt(_)))
 }
 
 async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step], reply_bytes_max: usize) -> Replies {

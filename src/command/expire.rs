@@ -93,8 +93,8 @@ async fn persist(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Reply>
     Ok(Reply::Int(key::persist(&mut context.unit, &key).await?.into()))
 }
 
-const CHANGES: Flags = Flags::WRITE.union(Flags::FAST);
-const TELLS: Flags = Flags::READONLY.union(Flags::FAST);
+const CHANGES: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::BRIEF);
+const TELLS: Flags = Flags::READONLY.union(Flags::FAST).union(Flags::BRIEF);
 const CHANGED: &[KeySpec] = &[KeySpec::at(1, Access::RW.union(Access::UPDATE))];
 const TOLD: &[KeySpec] = &[KeySpec::at(1, Access::RO.union(Access::ACCESS))];
 

@@ -11,6 +11,8 @@ use crate::{
 /// How many keys KEYS looks at before it lets others run.
 const KEYS_PAGE: usize = 256;
 
+const READ_BRIEF: Flags = Flags::READONLY.union(Flags::FAST).union(Flags::BRIEF);
+
 const SAME_OBJECT: Error = Error::text("ERR source and destination objects are the same");
 
 /// `COPY source destination [DB destination-db] [REPLACE]`
@@ -124,7 +126,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("del", -2, Flags::WRITE, |context, args| Box::pin(del(context, args)))
         .keys(&[KeySpec::from(1, Access::RM.union(Access::DELETE))])
         .doc("1.0.0", "O(N) where N is the number of keys that will be removed.", "Deletes one or more keys."),
-    Command::new("exists", -2, Flags::READONLY.union(Flags::FAST), |context, args| Box::pin(exists(context, args)))
+    Command::new("exists", -2, READ_BRIEF, |context, args| Box::pin(exists(context, args)))
         .keys(&[KeySpec::from(1, Access::RO)])
         .doc("1.0.0", "O(N) where N is the number of keys to check.", "Determines whether one or more keys exist."),
     Command::new("keys", 2, Flags::READONLY.union(Flags::DANGEROUS).union(Flags::ALONE), |context, args| {
@@ -168,7 +170,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns the number of existing keys out of those specified after updating the time they were last \
              accessed.",
         ),
-    Command::new("type", 2, Flags::READONLY.union(Flags::FAST), |context, args| Box::pin(kind(context, args)))
+    Command::new("type", 2, READ_BRIEF, |context, args| Box::pin(kind(context, args)))
         .keys(&[KeySpec::at(1, Access::RO)])
         .doc("1.0.0", "O(1)", "Determines the type of value stored at a key."),
     Command::new("unlink", -2, Flags::WRITE.union(Flags::FAST), |context, args| Box::pin(del(context, args)))

@@ -221,7 +221,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(N) where N is the number of elements to traverse before seeing the value pivot, or to move.",
         "Inserts an element before or after another element in a list.",
     ),
-    Command::new("llen", 2, READ.union(Flags::FAST), |context, args| Box::pin(llen(context, args)))
+    Command::new("llen", 2, READ.union(Flags::FAST).union(Flags::BRIEF), |context, args| Box::pin(llen(context, args)))
         .keys(&[KeySpec::at(1, Access::RO)])
         .doc("1.0.0", "O(1)", "Returns the length of a list."),
     Command::new("lmove", 5, GROW, |context, args| Box::pin(lmove(context, args))).keys(MOVES).doc(

@@ -21,7 +21,6 @@ const OVERHEAD_BYTES: usize = 64;
 /// missing here, or be here that are not in the set: who draws one looks whether it is.
 pub struct Hand {
     held: Mutex<Held>,
-    added_max: usize,
     /// What it may come to, for the cache, which takes it that this does not change.
     bytes: usize,
 }
@@ -30,6 +29,7 @@ pub struct Hand {
 struct Held {
     cards: IndexSet<Bytes, RandomState>,
     added: IndexSet<Bytes, RandomState>,
+    added_bytes: usize,
 }
 
 impl Hand {
@@ -40,11 +40,10 @@ impl Hand {
             let other = random.below(last as u64 + 1);
             cards.swap(last, usize::try_from(other).unwrap_or(last));
         }
-        let added_max = cards.len();
-        // Twice, because as many may be added.
-        let bytes = OVERHEAD_BYTES + cards.iter().map(|card| 2 * (card.len() + OVERHEAD_BYTES)).sum::<usize>();
-        let held = Held { cards: cards.into_iter().collect(), added: IndexSet::default() };
-        Self { held: Mutex::new(held), added_max, bytes }
+        // Twice, because as much may be added.
+        let bytes = OVERHEAD_BYTES + 2 * cards.iter().map(bytes_of).sum::<usize>();
+        let held = Held { cards: cards.into_iter().collect(), ..Held::default() };
+        Self { held: Mutex::new(held), bytes }
     }
 
     /// One of the `count` elements of the set; `None` if the hand must be made anew.
@@ -53,22 +52,24 @@ impl Hand {
         let mut held = self.held.lock();
         // Whatever the place is: otherwise those that were added would have another chance in the next hand.
         let card = held.cards.pop()?;
-        let added = held.added.swap_remove_index(place);
-        if let Some(added) = added {
-            held.cards.insert(card);
-            return Some(added);
-        }
-        Some(card)
+        let Some(added) = held.added.swap_remove_index(place) else { return Some(card) };
+        held.added_bytes -= bytes_of(&added);
+        held.cards.insert(card);
+        Some(added)
     }
 
     /// Notes elements that are added to the set, which were not in it.
     fn add(&self, elements: impl Iterator<Item = Bytes>) {
         let mut held = self.held.lock();
-        // Copied, for they are parts of something larger.
-        held.added.extend(elements.map(|element| Bytes::copy_from_slice(&element)));
-        if held.added.len() > self.added_max {
-            // Without cards it is made anew.
-            *held = Held::default();
+        for element in elements {
+            held.added_bytes += bytes_of(&element);
+            if held.added_bytes > self.bytes / 2 {
+                // Without cards it is made anew.
+                *held = Held::default();
+                return;
+            }
+            // Copied, for it is a part of something larger.
+            held.added.insert(Bytes::copy_from_slice(&element));
         }
     }
 
@@ -76,11 +77,15 @@ impl Hand {
     fn remove(&self, elements: impl Iterator<Item = Bytes>) {
         let mut held = self.held.lock();
         for element in elements {
-            if !held.cards.swap_remove(&element) {
-                held.added.swap_remove(&element);
+            if !held.cards.swap_remove(&element) && held.added.swap_remove(&element) {
+                held.added_bytes -= bytes_of(&element);
             }
         }
     }
+}
+
+fn bytes_of(element: &Bytes) -> usize {
+    element.len() + OVERHEAD_BYTES
 }
 
 impl Weighed for Hand {

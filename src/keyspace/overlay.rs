@@ -37,9 +37,9 @@ impl Overlay {
         self.writes.get(record).cloned().flatten()
     }
 
-    /// True if `record` was in the snapshot, as far as is known, and has been deleted.
-    pub(super) fn has_taken(&self, record: &[u8]) -> bool {
-        self.writes.get(record).is_some_and(Option::is_none) && self.read_ahead.get(record).is_some_and(Option::is_some)
+    /// True if `record` is among the writes, as deleted.
+    pub(super) fn has_deleted(&self, record: &[u8]) -> bool {
+        self.writes.get(record).is_some_and(Option::is_none)
     }
 
     /// Keeps what the snapshot says about `record`.

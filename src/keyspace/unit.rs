@@ -22,6 +22,7 @@ pub struct Unit<'k> {
     /// The map of databases as the unit found it.
     databases_found: Arc<DatabaseMap>,
     pub(super) overlay: Overlay,
+    ahead: u64,
     /// Where the commits of this process stood before anything was read.
     pub(super) epoch: u64,
     /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
@@ -64,6 +65,7 @@ impl<'k> Unit<'k> {
             databases_before: Arc::clone(&databases),
             databases,
             overlay: Overlay::default(),
+            ahead: AHEAD_FIRST,
             epoch,
             trusts_cache: false,
             litter: Vec::new(),
@@ -214,22 +216,35 @@ impl<'k> Unit<'k> {
 
     /// Keeps what the snapshot says about an element.
     fn learn(&mut self, record: &Bytes, value: &Option<Bytes>) {
-        if !self.keyspace.codec.is_element(record) || !value.as_ref().is_none_or(is_short) {
+        let Some(cache) = self.keyspace.cache.as_ref().filter(|_| self.keyspace.codec.is_element(record)) else {
+            return;
+        };
+        if !value.as_ref().is_none_or(is_short) {
             return;
         }
-        match (self.intent, &self.keyspace.cache) {
-            (Intent::Write, _) => self.overlay.remember(record.clone(), value.clone()),
-            (Intent::Read, Some(cache)) => cache.fill(record, value, self.epoch),
-            (Intent::Read, None) => {}
+        match self.intent {
+            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
+            Intent::Read => cache.fill(record, value, self.epoch),
         }
+    }
+
+    /// How many elements [`Unit::scan_ahead`] should read: few at first, for nobody knows how long they are, and none once
+    /// there was a long one.
+    pub fn ahead(&self) -> u64 {
+        self.ahead
     }
 
     /// Reads the elements in a short range that will be asked for one by one, in one call to the store.
     pub async fn scan_ahead(&mut self, range: &KeyRange) -> Result<()> {
+        const AHEAD_MAX: u64 = 32;
+
         let found = self.snapshot().await?.scan(range, Direction::Forward, usize::MAX).await?;
+        self.ahead = (self.ahead * 2).min(AHEAD_MAX);
         for (record, value) in found {
-            if self.overlay.get(&record).is_none() {
-                self.learn(&record, &Some(value));
+            if !is_short(&value) {
+                self.ahead = 0;
+            } else if !self.knows(&record) {
+                self.overlay.remember(record, Some(value));
             }
         }
         Ok(())
@@ -240,9 +255,9 @@ impl<'k> Unit<'k> {
         self.overlay.get(record).is_some()
     }
 
-    /// True if the unit has read a record, which was short, and deleted it.
-    pub fn has_taken(&self, record: &[u8]) -> bool {
-        self.overlay.has_taken(record)
+    /// True if the unit itself has deleted a record.
+    pub fn has_deleted(&self, record: &[u8]) -> bool {
+        self.overlay.has_deleted(record)
     }
 
     /// The value of a record if the unit itself has written it.
@@ -357,6 +372,9 @@ impl<'k> Unit<'k> {
         }
     }
 }
+
+/// How many elements a unit reads ahead at first.
+const AHEAD_FIRST: u64 = 2;
 
 /// True if a value is short enough to be cached as an element.
 fn is_short(value: &Bytes) -> bool {

@@ -221,6 +221,9 @@ const READ_FAST: Flags = READ.union(Flags::FAST);
 const WRITE: Flags = Flags::WRITE.union(Flags::DENYOOM);
 const WRITE_FAST: Flags = WRITE.union(Flags::FAST);
 const WRITE_BLIND: Flags = WRITE.union(Flags::BLIND);
+const READ_BRIEF: Flags = READ_FAST.union(Flags::BRIEF);
+const WRITE_BRIEF: Flags = WRITE_FAST.union(Flags::BRIEF);
+const SET_BRIEF: Flags = WRITE_BLIND.union(Flags::BRIEF);
 
 const READS: Access = Access::RO.union(Access::ACCESS);
 const UPDATES: Access = Access::RW.union(Access::ACCESS).union(Access::UPDATE);
@@ -235,21 +238,21 @@ pub(super) const COMMANDS: &[Command] = &[
             "O(1)",
             "Appends a string to the value of a key. Creates the key if it doesn't exist.",
         ),
-    Command::new("decr", 2, WRITE_FAST, |context, args| Box::pin(decr(context, args)))
+    Command::new("decr", 2, WRITE_BRIEF, |context, args| Box::pin(decr(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc(
             "1.0.0",
             "O(1)",
             "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
         ),
-    Command::new("decrby", 3, WRITE_FAST, |context, args| Box::pin(decrby(context, args)))
+    Command::new("decrby", 3, WRITE_BRIEF, |context, args| Box::pin(decrby(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc(
             "1.0.0",
             "O(1)",
             "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
         ),
-    Command::new("get", 2, READ_FAST, |context, args| Box::pin(get(context, args)))
+    Command::new("get", 2, READ_BRIEF, |context, args| Box::pin(get(context, args)))
         .keys(&[KeySpec::at(1, READS)])
         .doc("1.0.0", "O(1)", "Returns the string value of a key."),
     Command::new("getdel", 2, Flags::WRITE.union(Flags::FAST), |context, args| Box::pin(getdel(context, args)))
@@ -268,21 +271,21 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("getset", 3, WRITE_FAST, |context, args| Box::pin(getset(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc("1.0.0", "O(1)", "Returns the previous string value of a key after setting it to a new value."),
-    Command::new("incr", 2, WRITE_FAST, |context, args| Box::pin(incr(context, args)))
+    Command::new("incr", 2, WRITE_BRIEF, |context, args| Box::pin(incr(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc(
             "1.0.0",
             "O(1)",
             "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
         ),
-    Command::new("incrby", 3, WRITE_FAST, |context, args| Box::pin(incrby(context, args)))
+    Command::new("incrby", 3, WRITE_BRIEF, |context, args| Box::pin(incrby(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc(
             "1.0.0",
             "O(1)",
             "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
         ),
-    Command::new("incrbyfloat", 3, WRITE_FAST, |context, args| Box::pin(incrbyfloat(context, args)))
+    Command::new("incrbyfloat", 3, WRITE_BRIEF, |context, args| Box::pin(incrbyfloat(context, args)))
         .keys(&[KeySpec::at(1, UPDATES)])
         .doc(
             "2.6.0",
@@ -321,28 +324,28 @@ pub(super) const COMMANDS: &[Command] = &[
             "O(N) where N is the number of keys to set.",
             "Atomically modifies the string values of one or more keys only when all keys don't exist.",
         ),
-    Command::new("psetex", 4, WRITE_BLIND, |context, args| Box::pin(psetex(context, args)))
+    Command::new("psetex", 4, SET_BRIEF, |context, args| Box::pin(psetex(context, args)))
         .keys(&[KeySpec::at(1, OVERWRITES)])
         .doc(
             "2.6.0",
             "O(1)",
             "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
         ),
-    Command::new("set", -3, WRITE_BLIND, |context, args| Box::pin(set(context, args)))
+    Command::new("set", -3, SET_BRIEF, |context, args| Box::pin(set(context, args)))
         .keys(&[KeySpec::at(1, UPDATES.union(Access::VARIABLE_FLAGS))])
         .doc(
             "1.0.0",
             "O(1)",
             "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
         ),
-    Command::new("setex", 4, WRITE_BLIND, |context, args| Box::pin(setex(context, args)))
+    Command::new("setex", 4, SET_BRIEF, |context, args| Box::pin(setex(context, args)))
         .keys(&[KeySpec::at(1, OVERWRITES)])
         .doc(
             "2.0.0",
             "O(1)",
             "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
         ),
-    Command::new("setnx", 3, WRITE_FAST, |context, args| Box::pin(setnx(context, args)))
+    Command::new("setnx", 3, WRITE_BRIEF, |context, args| Box::pin(setnx(context, args)))
         .keys(&[KeySpec::at(1, INSERTS)])
         .doc("1.0.0", "O(1)", "Set the string value of a key only when the key doesn't exist."),
     Command::new("setrange", 4, WRITE, |context, args| Box::pin(setrange(context, args)))
@@ -352,7 +355,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "O(1), not counting the time taken to write the new string in place.",
             "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
         ),
-    Command::new("strlen", 2, READ_FAST, |context, args| Box::pin(strlen(context, args)))
+    Command::new("strlen", 2, READ_BRIEF, |context, args| Box::pin(strlen(context, args)))
         .keys(&[KeySpec::at(1, Access::RO)])
         .doc("2.2.0", "O(1)", "Returns the length of a string value."),
     Command::new("substr", 4, READ, |context, args| Box::pin(getrange(context, args)))

@@ -85,21 +85,19 @@ impl<'k> List<'k> {
         Ok(found)
     }
 
-    /// Reads more than one element at once at the end from which the unit has just taken a short one: in a pipeline of pops,
-    /// the next ones will be asked for.
+    /// Reads more than one element at once at the end from which the unit has just taken one: in a pipeline of pops, the next
+    /// ones will be asked for.
     async fn read_ahead(&self, unit: &mut Unit<'_>, end: End) -> Result<()> {
-        /// Few, because nobody knows how long the next ones are.
-        const AHEAD: u64 = 16;
-
+        let ahead = unit.ahead();
         let (taken, next, from, to) = match end {
             End::Head => {
-                (self.head.wrapping_sub(1), self.head, self.head, self.tail.min(self.head.saturating_add(AHEAD)))
+                (self.head.wrapping_sub(1), self.head, self.head, self.tail.min(self.head.saturating_add(ahead)))
             }
             End::Tail => {
-                (self.tail, self.tail.wrapping_sub(1), self.head.max(self.tail.saturating_sub(AHEAD)), self.tail)
+                (self.tail, self.tail.wrapping_sub(1), self.head.max(self.tail.saturating_sub(ahead)), self.tail)
             }
         };
-        if from < to && unit.has_taken(&self.record(taken)) && !unit.knows(&self.record(next)) {
+        if from < to && unit.has_deleted(&self.record(taken)) && !unit.knows(&self.record(next)) {
             // What was deleted lies outside of it.
             unit.scan_ahead(&KeyRange::new(self.record(from), self.record(to))).await?;
         }
