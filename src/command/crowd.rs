@@ -110,8 +110,41 @@ impl Crowds {
     }
 }
 
+/// How to go on with some steps.
+pub(super) enum Way<'g> {
+    /// At once, and with the gate taken until the pass is dropped, if there is one.
+    Free(Option<Pass<'g>>),
+    /// By [joining](join) those who wait at the gate.
+    Waiting(Gate),
+}
+
+/// The right to pass a gate. Dropped, it lets those pass who have come since.
+pub(super) struct Pass<'g> {
+    gateway: &'g Arc<Gateway>,
+    gate: Gate,
+}
+
+/// Finds the way for `steps`. Nobody waits at a gate, other than a latch, at which somebody takes too long.
+pub(super) fn way<'g>(gateway: &'g Arc<Gateway>, steps: &[Step]) -> Way<'g> {
+    /// Several times what a part of a store takes that is well.
+    const PATIENCE: Duration = Duration::from_millis(20);
+
+    let Some(gate) = gate_before(gateway, steps) else { return Way::Free(None) };
+    if matches!(gate, Gate::Latch(_)) {
+        return Way::Waiting(gate);
+    }
+    match gateway.crowds.0.lock().entry(gate) {
+        Entry::Vacant(place) => {
+            place.insert(Crowd::of([]));
+            Way::Free(Some(Pass { gateway, gate }))
+        }
+        Entry::Occupied(crowd) if crowd.get().since.elapsed() > PATIENCE => Way::Free(None),
+        Entry::Occupied(_) => Way::Waiting(gate),
+    }
+}
+
 /// The gate that all `steps` have to pass, and nothing else, if there is one that it is worth waiting at.
-pub(super) fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
+fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
     if steps.iter().all(|step| step.may_write() && !step.runs_alone())
         && let Some(latch) = gateway.keyspace.latches().contended(steps.iter().flat_map(Step::keys))
     {
@@ -122,40 +155,6 @@ pub(super) fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
     let slot = step.slot().filter(|_| step.is_brief())?;
     let part = gateway.keyspace.partition(slot);
     Some(if step.may_write() { Gate::Writes(part) } else { Gate::Reads(part) })
-}
-
-/// How to get past a gate.
-pub(super) enum Way<'g> {
-    /// It was free, and is taken until this is dropped.
-    Through(Pass<'g>),
-    /// [`join`] those who wait.
-    Waiting,
-    /// Whoever is there takes so long that it is better not to wait.
-    Around,
-}
-
-/// The right to pass a gate. Dropped, it lets those pass who have come since.
-pub(super) struct Pass<'g> {
-    gateway: &'g Arc<Gateway>,
-    gate: Gate,
-}
-
-/// Finds the way past a gate. Latches have to be waited for in any case.
-pub(super) fn way(gateway: &Arc<Gateway>, gate: Gate) -> Way<'_> {
-    /// Several times what a part of a store takes that is well.
-    const PATIENCE: Duration = Duration::from_millis(20);
-
-    if matches!(gate, Gate::Latch(_)) {
-        return Way::Waiting;
-    }
-    match gateway.crowds.0.lock().entry(gate) {
-        Entry::Vacant(place) => {
-            place.insert(Crowd::of([]));
-            Way::Through(Pass { gateway, gate })
-        }
-        Entry::Occupied(crowd) if crowd.get().since.elapsed() > PATIENCE => Way::Around,
-        Entry::Occupied(_) => Way::Waiting,
-    }
 }
 
 impl Drop for Pass<'_> {

@@ -139,10 +139,9 @@ impl<'a> Plan<'a> {
 /// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
 /// with one that is so large that it is sent page by page.
 pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
-    let _pass = match crowd::gate_before(gateway, steps).map(|gate| (gate, crowd::way(gateway, gate))) {
-        Some((gate, Way::Waiting)) => return crowd::join(gateway, session, gate, steps).await,
-        Some((_, Way::Through(pass))) => Some(pass),
-        Some((_, Way::Around)) | None => None,
+    let _pass = match crowd::way(gateway, steps) {
+        Way::Free(pass) => pass,
+        Way::Waiting(gate) => return crowd::join(gateway, session, gate, steps).await,
     };
     let settings = gateway.settings();
     let reply_bytes_max = settings.unit.reply_bytes_max.as_usize();

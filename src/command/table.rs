@@ -154,10 +154,10 @@ bitflags! {
         const EVERYTHING = 1 << 25;
         /// Overwrites without reading, so reading its keys ahead would be wasted.
         const BLIND = 1 << 26;
-        /// Needs the metadata of its key, which hold a short string whole, and nothing else.
-        const BRIEF = 1 << 28;
         /// Is carried out at once even between MULTI and EXEC.
         const NOT_QUEUED = 1 << 27;
+        /// Needs the metadata of its key, which hold a short string whole, and nothing else.
+        const BRIEF = 1 << 28;
     }
 }
 

@@ -122,9 +122,7 @@ impl Backend {
             _ => true,
         }
     }
-}
 
-impl Backend {
     /// Its name, as it is configured.
     pub fn name(self) -> &'static str {
         match self {

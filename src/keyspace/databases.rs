@@ -232,18 +232,22 @@ impl super::Unit<'_> {
         if self.keyspace().capabilities().shared && !self.has_changed_databases() {
             self.reread_databases().await?;
         }
+        let mut used = Vec::new();
         for db in dbs {
             if !self.is_database_empty(db).await? {
-                self.change_databases(LEASE_MS, |map| match map.flush(db) {
-                    Some(_) => Ok(()),
-                    None => {
-                        let cause = "too many flushed databases wait to be deleted, try again";
-                        Err(respgate_backend_api::Error::Unavailable(cause.to_owned()).into())
-                    }
-                })?;
+                used.push(db);
             }
         }
-        Ok(())
+        if used.is_empty() {
+            return Ok(());
+        }
+        self.change_databases(LEASE_MS, |map| {
+            if used.into_iter().all(|db| map.flush(db).is_some()) {
+                return Ok(());
+            }
+            let cause = "too many flushed databases wait to be deleted, try again";
+            Err(respgate_backend_api::Error::Unavailable(cause.to_owned()).into())
+        })
     }
 
     async fn is_database_empty(&mut self, db: u8) -> Result<bool> {

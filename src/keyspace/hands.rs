@@ -51,10 +51,11 @@ impl Hand {
         let place = usize::try_from(random.below(count)).ok()?;
         let mut held = self.held.lock();
         // Whatever the place is: otherwise those that were added would have another chance in the next hand.
-        let card = held.cards.pop()?;
-        let Some(added) = held.added.swap_remove_index(place) else { return Some(card) };
+        if held.cards.is_empty() {
+            return None;
+        }
+        let Some(added) = held.added.swap_remove_index(place) else { return held.cards.pop() };
         held.added_bytes -= bytes_of(&added);
-        held.cards.insert(card);
         Some(added)
     }
 

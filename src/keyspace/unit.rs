@@ -22,6 +22,7 @@ pub struct Unit<'k> {
     /// The map of databases as the unit found it.
     databases_found: Arc<DatabaseMap>,
     pub(super) overlay: Overlay,
+    /// How many elements to read ahead next.
     ahead: u64,
     /// Where the commits of this process stood before anything was read.
     pub(super) epoch: u64,

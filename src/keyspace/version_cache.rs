@@ -37,7 +37,9 @@ impl<T: Weighed> VersionCache<T> {
     }
 
     /// Keeps something for a while.
-    pub fn insert(&self, version: u64, known: Arc<T>) {
-        self.0.insert(version, known);
+    pub fn insert(&self, version: u64, known: T) -> Arc<T> {
+        let known = Arc::new(known);
+        self.0.insert(version, Arc::clone(&known));
+        known
     }
 }

@@ -21,14 +21,18 @@ fn until_begun(watcher: &mut Conn, command: &str, count: usize) {
     }
 }
 
+/// A gateway that has run a command and whose store is slow since, and clients of it; `None` where the test is to be skipped.
+fn clients_of_a_slow_store(command: &str) -> Option<(Fleet, Vec<Conn>)> {
+    let fleet = Fleet::start(1)?;
+    fleet.gateways[0].connect().run(command);
+    let conns = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
+    ["KvPrewrite", "KvGet"].iter().for_each(|method| fleet.cluster.delay(method, DELAY_MS, 1.0));
+    Some((fleet, conns))
+}
+
 #[test]
 fn commands_of_many_clients_share_requests() {
-    let Some(fleet) = Fleet::start(1) else { return };
-    let mut watcher = fleet.gateways[0].connect();
-    watcher.run("SET warm up");
-    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
-    fleet.cluster.delay("KvPrewrite", DELAY_MS, 1.0);
-    fleet.cluster.delay("KvGet", DELAY_MS, 1.0);
+    let Some((fleet, mut conns)) = clients_of_a_slow_store("SET warm up") else { return };
     fleet.cluster.take_rpcs();
     for round in 0..ROUNDS {
         for (number, conn) in conns.iter_mut().enumerate() {
@@ -52,11 +56,7 @@ fn commands_of_many_clients_share_requests() {
 /// An error of one is no error of the others, and what each of them did is seen by those who come after.
 #[test]
 fn each_gets_its_own_reply() {
-    let Some(fleet) = Fleet::start(1) else { return };
-    let mut watcher = fleet.gateways[0].connect();
-    watcher.run("RPUSH list a");
-    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
-    fleet.cluster.delay("KvPrewrite", DELAY_MS, 1.0);
+    let Some((_fleet, mut conns)) = clients_of_a_slow_store("RPUSH list a") else { return };
     for (number, conn) in conns.iter_mut().enumerate() {
         let line = match number % 4 {
             0 => "INCR counter".to_owned(),

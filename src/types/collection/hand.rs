@@ -65,9 +65,7 @@ impl Open<'_> {
             ControlFlow::Continue(())
         })
         .await?;
-        let hand = Arc::new(Hand::new(cards.kept, keyspace.random()));
-        keyspace.hands().insert(self.version(), Arc::clone(&hand));
-        Ok(hand)
+        Ok(keyspace.hands().insert(self.version(), Hand::new(cards.kept, keyspace.random())))
     }
 }
 

@@ -8,7 +8,6 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
-    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -122,7 +121,7 @@ impl Open<'_> {
             return Ok(Some(element));
         }
         let Some(landmarks) = self.survey(unit).await? else { return Ok(None) };
-        unit.keyspace().landmarks().insert(self.version(), Arc::clone(&landmarks));
+        let landmarks = unit.keyspace().landmarks().insert(self.version(), landmarks);
         self.draw_by(unit, &landmarks).await
     }
 
@@ -161,7 +160,7 @@ impl Open<'_> {
     }
 
     /// Takes landmarks, walking over all elements; `None` if there are few.
-    async fn survey(&self, unit: &mut Unit<'_>) -> Result<Option<Arc<Landmarks>>> {
+    async fn survey(&self, unit: &mut Unit<'_>) -> Result<Option<Landmarks>> {
         let count = self.count(unit).await?;
         if count <= WALKED_MAX {
             return Ok(None);
@@ -178,7 +177,7 @@ impl Open<'_> {
         })
         .await?;
         let block_max = usize::try_from(block * 5 / 2).unwrap_or(usize::MAX);
-        Ok(Some(Arc::new(Landmarks { suffixes, block_max })))
+        Ok(Some(Landmarks { suffixes, block_max }))
     }
 }
 
