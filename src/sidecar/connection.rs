@@ -1,12 +1,16 @@
 use std::{
+    convert::Infallible,
     future::Future,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, FromRedisValue, RedisError, RedisResult, ScriptInvocation,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, FromRedisValue, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
+    RedisResult, ScriptInvocation, aio::MultiplexedConnection,
 };
 use tokio::{sync::Mutex, time};
 
@@ -21,6 +25,7 @@ pub(super) struct Connection {
     timeout: Duration,
     open: Mutex<Option<Open>>,
     opened: AtomicU64,
+    is_healthy: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -31,8 +36,23 @@ struct Open {
 }
 
 impl Connection {
-    pub(super) fn new(client: Client, connect_timeout: Duration, timeout: Duration) -> Self {
-        Self { client, connect_timeout, timeout, open: Mutex::new(None), opened: AtomicU64::new(0) }
+    pub(super) fn new(url: &str, connect_timeout: Duration, timeout: Duration) -> Result<Self> {
+        let info = url.into_connection_info()?;
+        // Only then the client tells of a connection that ends.
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        Ok(Self {
+            client: Client::open(info.set_redis_settings(settings))?,
+            connect_timeout,
+            timeout,
+            open: Mutex::new(None),
+            opened: AtomicU64::new(0),
+            is_healthy: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// True if the last request was answered and the connection is still open.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.is_healthy.load(Ordering::Relaxed)
     }
 
     /// The answer to a command or a pipeline.
@@ -46,6 +66,15 @@ impl Connection {
     }
 
     async fn call<T, F>(&self, request: impl Fn(MultiplexedConnection) -> F) -> Result<T>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let answer = self.answer(request).await;
+        self.is_healthy.store(answer.is_ok(), Ordering::Relaxed);
+        answer
+    }
+
+    async fn answer<T, F>(&self, request: impl Fn(MultiplexedConnection) -> F) -> Result<T>
     where
         F: Future<Output = RedisResult<T>>,
     {
@@ -81,6 +110,13 @@ impl Connection {
         let deadline = time::Instant::now() + self.connect_timeout;
         // The timeouts are ours.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let is_healthy = Arc::clone(&self.is_healthy);
+        let config = config.set_push_sender(move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection {
+                is_healthy.store(false, Ordering::Relaxed);
+            }
+            Ok::<_, Infallible>(())
+        });
         let connection = self.client.get_multiplexed_async_connection_with_config(&config);
         let connection = within(deadline, connection).await??;
         let number = self.opened.fetch_add(1, Ordering::Relaxed);

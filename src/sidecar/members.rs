@@ -51,7 +51,7 @@ impl Sidecar {
         for name in names {
             request.arg(&**name);
         }
-        let (members,) = self.query(&request).await?;
+        let (members,) = self.connection.query(&request).await?;
         Ok(members)
     }
 
@@ -65,6 +65,6 @@ impl Sidecar {
         for (name, member) in members {
             request.pset_ex(&**name, &**member, ttl_ms).ignore();
         }
-        self.query(&request).await
+        self.connection.query(&request).await
     }
 }

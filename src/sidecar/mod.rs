@@ -10,16 +10,11 @@ mod connection;
 pub(crate) mod fixture;
 mod members;
 
-use std::{
-    ops::Bound,
-    result,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{ops::Bound, result, time::Duration};
 
 use bytes::Bytes;
 use quick_cache::sync::Cache;
-use redis::{Client, RedisError, Script, ScriptInvocation};
+use redis::{RedisError, Script};
 use respgate_backend_api::Direction;
 
 use crate::encoding::{KeyCodec, OrderChange};
@@ -121,8 +116,6 @@ pub struct Sidecar {
     scripts: Scripts,
     members: MemberCache,
     cache_ttl: Duration,
-    /// True if the last request was answered.
-    is_healthy: AtomicBool,
     /// Revisions in which orders were found last, by key-version.
     known: Cache<u64, u64>,
 }
@@ -143,9 +136,8 @@ impl Sidecar {
         /// Each takes a few dozen bytes.
         const KNOWN_MAX: usize = 65_536;
 
-        let client = Client::open(&*options.url)?;
         Ok(Self {
-            connection: Connection::new(client, options.connect_timeout, options.timeout),
+            connection: Connection::new(&options.url, options.connect_timeout, options.timeout)?,
             scripts: Scripts {
                 apply: Script::new(include_str!("apply.lua")),
                 count: Script::new(include_str!("count.lua")),
@@ -154,15 +146,14 @@ impl Sidecar {
             },
             members: MemberCache::new(options.member_cache_bytes),
             cache_ttl: options.cache_ttl,
-            is_healthy: AtomicBool::new(false),
             known: Cache::new(KNOWN_MAX),
         })
     }
 
-    /// True if the sidecar answered the last request, and had the order of this version in this revision when it was
+    /// True if the sidecar answered the last request, is still connected, and had the order of this version in this revision when it was
     /// asked last; every order that nobody has made yet has revision 0.
     pub fn is_known(&self, version: u64, revision: u64) -> bool {
-        self.is_healthy.load(Ordering::Relaxed) && (revision == 0 || self.known.get(&version) == Some(revision))
+        self.connection.is_healthy() && (revision == 0 || self.known.get(&version) == Some(revision))
     }
 
     /// Remembers the revision that an order is in.
@@ -174,7 +165,7 @@ impl Sidecar {
     pub async fn state(&self, names: &Names) -> Result<State> {
         let mut request = redis::pipe();
         request.atomic().get(&*names.revision).zcard(&*names.order);
-        let (revision, count): (Option<u64>, u64) = self.query(&request).await?;
+        let (revision, count): (Option<u64>, u64) = self.connection.query(&request).await?;
         Ok(State { revision: revision.unwrap_or(0), count })
     }
 
@@ -191,7 +182,8 @@ impl Sidecar {
             Direction::Forward => "forward",
             Direction::Backward => "backward",
         });
-        let (revision, count, before, wanted, flat): (u64, u64, i64, usize, Vec<Bytes>) = self.invoke(&script).await?;
+        let (revision, count, before, wanted, flat): (u64, u64, i64, usize, Vec<Bytes>) =
+            self.connection.invoke(&script).await?;
         let Ok(before) = usize::try_from(before) else { return Ok(Answer::Differs(State { revision, count })) };
         let mut flat = flat.into_iter();
         let mut entries = Vec::with_capacity(flat.len() / 2);
@@ -206,7 +198,7 @@ impl Sidecar {
         let mut script = self.scripts.count.prepare_invoke();
         script.key(&*names.order).key(&*names.revision).arg(expected.revision).arg(expected.count);
         script.arg(lower(min)).arg(upper(max));
-        let (revision, count, found): (u64, u64, i64) = self.invoke(&script).await?;
+        let (revision, count, found): (u64, u64, i64) = self.connection.invoke(&script).await?;
         Ok(u64::try_from(found).map_or(Answer::Differs(State { revision, count }), Answer::Is))
     }
 
@@ -217,7 +209,7 @@ impl Sidecar {
         for (index, score) in changes {
             script.arg(&**index).arg(score.map(text).unwrap_or_default());
         }
-        self.invoke(&script).await
+        self.connection.invoke(&script).await
     }
 
     /// Adds entries to an order that is being put together under the name `loading`, apart from the one in use.
@@ -234,14 +226,14 @@ impl Sidecar {
             request.arg(text(*score)).arg(&**index);
         }
         request.ignore().expire(loading, FORGOTTEN_AFTER_S).ignore();
-        self.query(&request).await
+        self.connection.query(&request).await
     }
 
     /// Puts what was loaded in place of an order that is in revision `from`. False if it is in another one.
     pub async fn install(&self, names: &Names, loading: &[u8], from: u64, to: u64) -> Result<bool> {
         let mut script = self.scripts.install.prepare_invoke();
         script.key(&*names.order).key(&*names.revision).key(loading).arg(from).arg(to);
-        self.invoke(&script).await
+        self.connection.invoke(&script).await
     }
 
     /// The scores of indexes in an order, in whatever state it is.
@@ -251,8 +243,8 @@ impl Sidecar {
         for index in indexes {
             request.arg(&**index);
         }
-        let (scores,): (Vec<Option<Bytes>>,) = self.query(&request).await?;
-        scores.into_iter().map(|score| score.map(|score| parse_score(&score)).transpose()).collect()
+        let (scores,) = self.connection.query(&request).await?;
+        Ok(scores)
     }
 
     /// Deletes orders.
@@ -268,7 +260,7 @@ impl Sidecar {
         }
         let mut request = redis::pipe();
         request.unlink(keys).ignore();
-        self.query(&request).await
+        self.connection.query(&request).await
     }
 
     /// Some names of keys that begin with `prefix`, and the cursor for the next ones; 0 is the first and the last cursor.
@@ -285,21 +277,8 @@ impl Sidecar {
         pattern.push(b'*');
         let mut request = redis::pipe();
         request.cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(LOOKED_AT);
-        let (page,) = self.query(&request).await?;
+        let (page,) = self.connection.query(&request).await?;
         Ok(page)
-    }
-
-    async fn query<T: redis::FromRedisValue>(&self, request: &redis::Pipeline) -> Result<T> {
-        self.heard(self.connection.query(request).await)
-    }
-
-    async fn invoke<T: redis::FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T> {
-        self.heard(self.connection.invoke(script).await)
-    }
-
-    fn heard<T>(&self, answer: Result<T>) -> Result<T> {
-        self.is_healthy.store(answer.is_ok(), Ordering::Relaxed);
-        answer
     }
 }
 
