@@ -67,6 +67,14 @@ impl Step {
         })
     }
 
+    /// About as many bytes as the step may write, if it is [brief](Self::is_brief).
+    pub(super) fn bytes(&self) -> usize {
+        /// What metadata and their record key have beside the name and the value.
+        const RECORD_BYTES: usize = 64;
+
+        self.command().map_or(0, |(_, args)| RECORD_BYTES + args.iter().map(Bytes::len).sum::<usize>())
+    }
+
     /// True if the step must have a unit of its own.
     pub fn runs_alone(&self) -> bool {
         self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
@@ -104,6 +112,8 @@ struct Plan<'a> {
     reply_bytes_max: usize,
     /// True if the unit may also end early with a reply that is sent page by page.
     may_stream: bool,
+    /// How often the unit may be run again after a conflict.
+    conflicts_max: u32,
 }
 
 /// What a unit answers.
@@ -122,33 +132,37 @@ impl Replies {
 }
 
 impl<'a> Plan<'a> {
-    fn pipeline(steps: &'a [Step], reply_bytes_max: usize) -> Self {
-        Self { steps, watched: &[], reply_bytes_max, may_stream: true }
+    fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
+        let unit = &gateway.settings().unit;
+        let (reply_bytes_max, conflicts_max) = (unit.reply_bytes_max.as_usize(), unit.conflict_retries_max);
+        Self { steps, watched: &[], reply_bytes_max, may_stream: true, conflicts_max }
     }
 
     /// A transaction is never cut short.
-    fn transaction(steps: &'a [Step], watched: &'a [Watched]) -> Self {
-        Self { steps, watched, reply_bytes_max: usize::MAX, may_stream: false }
+    fn transaction(gateway: &Gateway, steps: &'a [Step], watched: &'a [Watched]) -> Self {
+        Self { watched, reply_bytes_max: usize::MAX, may_stream: false, ..Self::pipeline(gateway, steps) }
     }
 }
 
-/// Carries out what a pipeline begins with: in one unit of work, which it shares with other connections that want the same
-/// key or part of the store, or in units side by side if only the order within slots counts. Gives the replies, in order,
-/// and removes the steps that they answer.
+/// Carries out what a pipeline begins with: in one unit of work, or in units side by side if only the order within slots
+/// counts. Gives the replies, in order, and removes the steps that they answer.
 ///
 /// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
 /// with one that is so large that it is sent page by page.
 pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
+    match gateway.settings().unit.pipeline_order {
+        PipelineOrder::Session => execute_unit(gateway, session, steps).await,
+        PipelineOrder::Slot => by_slot::execute(gateway, session, steps).await,
+    }
+}
+
+/// The same, in one unit of work, which is shared with other connections that want the same keys or parts of the store.
+pub(super) async fn execute_unit(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
     let _pass = match crowd::way(gateway, steps) {
         Way::Free(pass) => pass,
         Way::Waiting(gate) => return crowd::join(gateway, session, gate, steps).await,
     };
-    let settings = gateway.settings();
-    let reply_bytes_max = settings.unit.reply_bytes_max.as_usize();
-    if settings.unit.pipeline_order == PipelineOrder::Slot {
-        return by_slot::execute(gateway, session, steps, reply_bytes_max).await;
-    }
-    let replies = execute_unit(gateway, session, steps, reply_bytes_max).await;
+    let replies = run_unit(gateway, session, steps).await;
     steps.drain(..replies.replies.len());
     replies
 }
@@ -157,26 +171,53 @@ pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut 
 ///
 /// A unit that keeps meeting conflicts, or a record that cannot be read, or is more than the store takes at once, is split
 /// into one unit a step; nobody promised that a pipeline is atomic.
-pub(super) async fn execute_unit(
+pub(super) async fn run_unit(gateway: &Gateway, session: &mut Session, steps: &[Step]) -> Replies {
+    let reply_bytes_max = gateway.settings().unit.reply_bytes_max.as_usize();
+    run_unit_within(gateway, session, steps, reply_bytes_max).await
+}
+
+/// The same with another limit to the bytes of the replies.
+pub(super) async fn run_unit_within(
     gateway: &Gateway,
     session: &mut Session,
     steps: &[Step],
     reply_bytes_max: usize,
 ) -> Replies {
-    match run_until_committed(gateway, session, Plan::pipeline(steps, reply_bytes_max)).await {
+    let plan = Plan { reply_bytes_max, ..Plan::pipeline(gateway, steps) };
+    match run_until_committed(gateway, session, plan).await {
         Ok(replies) => replies.unwrap_or_default(),
         Err(error) if steps.len() > 1 && may_split(&error) => {
             run_one_by_one(gateway, session, steps, reply_bytes_max).await
         }
-        Err(error) => Replies::only(steps.iter().map(|step| step.refused(&error)).collect()),
+        Err(error) => refuse_all(steps, &error),
     }
+}
+
+/// Runs steps of several pipelines as one unit of work. `None` if nothing has been done, because each had better be a unit of
+/// its own.
+pub(super) async fn run_shared_unit(
+    gateway: &Gateway,
+    session: &mut Session,
+    steps: &[Step],
+    conflicts_max: u32,
+) -> Option<Replies> {
+    let plan = Plan { conflicts_max, ..Plan::pipeline(gateway, steps) };
+    match run_until_committed(gateway, session, plan).await {
+        Ok(replies) => Some(replies.unwrap_or_default()),
+        Err(error) if may_split(&error) => None,
+        Err(error) => Some(refuse_all(steps, &error)),
+    }
+}
+
+fn refuse_all(steps: &[Step], error: &Error) -> Replies {
+    Replies::only(steps.iter().map(|step| step.refused(error)).collect())
 }
 
 /// Runs the queued commands of MULTI as one unit of work and gives EXEC's reply.
 pub async fn execute_transaction(gateway: &Gateway, session: &mut Session, transaction: Transaction) -> Reply {
     let watched = mem::take(&mut session.watched);
     let steps: Vec<Step> = transaction.queue.into_iter().map(|(entry, args)| Step::Run(entry, args)).collect();
-    match run_until_committed(gateway, session, Plan::transaction(&steps, &watched)).await {
+    match run_until_committed(gateway, session, Plan::transaction(gateway, &steps, &watched)).await {
         Ok(Some(Replies { replies, .. })) => Reply::Array(replies),
         Ok(None) => Reply::NullArray,
         Err(error) => error.into_reply(),
@@ -191,7 +232,7 @@ async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step]
     let mut answered = Replies::default();
     let mut reply_bytes = 0;
     for step in steps {
-        let plan = Plan::pipeline(std::slice::from_ref(step), reply_bytes_max);
+        let plan = Plan { reply_bytes_max, ..Plan::pipeline(gateway, std::slice::from_ref(step)) };
         let Replies { replies, stream } = match run_until_committed(gateway, session, plan).await {
             Ok(replies) => replies.unwrap_or_default(),
             Err(error) => Replies::only(vec![step.refused(&error)]),
@@ -234,7 +275,7 @@ async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Pla
     let mut attempts = Attempts::default();
     loop {
         let outcome = run_once(gateway, session, plan, &mut attempts).await;
-        let may_retry = attempts.conflicts < gateway.settings().unit.conflict_retries_max;
+        let may_retry = attempts.conflicts < plan.conflicts_max;
         match outcome {
             Err(Error::Store(backend::Error::Conflict)) if may_retry => {
                 gateway.statistics.unit_conflicts.add(1);

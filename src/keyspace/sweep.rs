@@ -20,8 +20,9 @@ const REMOTE_PAGE: usize = 256;
 /// much as a step.
 const KEEP_MS: i64 = 100;
 
-/// The most batches of ranges that one step looks into: many slots of a range-partitioned store may be empty.
-const BATCHES_MAX: usize = 16;
+/// How often one step looks for something. Of a store by slots most of the places are empty, and others full of what is not
+/// looked for.
+const LOOKS_MAX: usize = 64;
 
 /// What one step of a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Swept {
     pub seen: usize,
     /// Those that were expired, or orphans, or different.
     pub found: usize,
+    /// How often the store was asked where there is something, which is most of the cost.
+    pub looks: usize,
     /// True if the step came to the end of the share.
     pub is_round_over: bool,
     /// False if another gateway is known to have taken the lease.
@@ -88,17 +91,11 @@ impl Keyspace {
         let mut swept = Swept { is_round_over: true, ..Swept::default() };
         let mut next = Bytes::new();
         let mut ranges = self.ranges_from(lease, start).peekable();
-        for _ in 0..BATCHES_MAX {
+        while next.is_empty() && ranges.peek().is_some() {
             let batch = batch_of_database(&mut ranges);
             if let Some(position) = self.sweep_batch(&mut unit, lease.duty, &batch, &mut swept).await? {
                 next = position.encode();
-                break;
             }
-        }
-        if next.is_empty()
-            && let Some((place, range, KeyRange { start: from, .. })) = ranges.next()
-        {
-            next = Position { place, range, from }.encode();
         }
         drop(ranges);
         let now_ms = unit.now_ms();
@@ -127,8 +124,16 @@ impl Keyspace {
         swept: &mut Swept,
     ) -> Result<Option<Position>> {
         loop {
-            batch = unit.skip_empty(batch, |(.., range)| range).await?;
+            let is_found;
+            (batch, is_found) = unit.look_ahead(batch, |(.., range)| range).await?;
             let Some(((place, number, range), rest)) = batch.split_first() else { return Ok(None) };
+            swept.looks += 1;
+            if swept.looks >= LOOKS_MAX {
+                return Ok(Some(Position { place: *place, range: *number, from: range.start.clone() }));
+            }
+            if !is_found {
+                continue;
+            }
             let from = match duty {
                 Duty::Expired => self.sweep_expired(unit, range, swept).await?,
                 Duty::Orphans if *number == GARBAGE => {
@@ -217,7 +222,8 @@ impl Keyspace {
         mut range: KeyRange,
         swept: &mut Swept,
     ) -> Result<Option<Bytes>> {
-        while swept.seen < self.sweep_page() {
+        while swept.seen < self.sweep_page() && swept.looks < LOOKS_MAX {
+            swept.looks += 1;
             let first = unit.scan(&range, Direction::Forward, 1).await?;
             let Some((record, _)) = first.first() else { return Ok(None) };
             let Some(owner) = self.codec.decode_owner(record) else {

@@ -1,6 +1,11 @@
 //! Connections that want the same part of the store at the same time share requests to the cluster.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use respgate_test_cluster::TestCluster;
 
 use super::Fleet;
 use crate::support::{Conn, Value};
@@ -17,17 +22,22 @@ fn until_begun(watcher: &mut Conn, command: &str, count: usize) {
     let until = Instant::now() + Duration::from_secs(30);
     while watcher.run("CLIENT LIST").text().matches(&format!("cmd={command} ")).count() < count {
         assert!(Instant::now() < until, "fewer than {count} clients sent {command}");
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 
 /// A gateway that has run a command and whose store is slow since, and clients of it; `None` where the test is to be skipped.
 fn clients_of_a_slow_store(command: &str) -> Option<(Fleet, Vec<Conn>)> {
     let fleet = Fleet::start(1)?;
+    let conns = slow_down(&fleet, command);
+    Some((fleet, conns))
+}
+
+fn slow_down(fleet: &Fleet, command: &str) -> Vec<Conn> {
     fleet.gateways[0].connect().run(command);
     let conns = (0..CLIENTS).map(|_| fleet.gateways[0].connect()).collect();
     ["KvPrewrite", "KvGet"].iter().for_each(|method| fleet.cluster.delay(method, DELAY_MS, 1.0));
-    Some((fleet, conns))
+    conns
 }
 
 #[test]
@@ -51,6 +61,57 @@ fn commands_of_many_clients_share_requests() {
     let counts = fleet.cluster.take_rpcs();
     let count = |method: &str| counts.get(method).copied().unwrap_or_default();
     assert!(count("KvGet") + count("KvBatchGet") <= (CLIENTS * ROUNDS / 2) as u64, "{counts:?}");
+}
+
+#[test]
+fn pipelines_of_many_clients_share_requests() {
+    const REGIONS: usize = 4;
+    const COMMANDS: usize = 24;
+    for order in ["session", "slot"] {
+        let Some(cluster) = TestCluster::with(&["--regions", &REGIONS.to_string()]) else { return };
+        let fleet = Fleet::over(cluster, 1, &[("RESPGATE_UNIT__PIPELINE_ORDER", order)]);
+        let mut conns = slow_down(&fleet, "SET warm up");
+        fleet.cluster.take_rpcs();
+        for round in 0..ROUNDS {
+            for (number, conn) in conns.iter_mut().enumerate() {
+                let commands = (0..COMMANDS).map(|key| format!("INCRBY {number}:{key} {round}\r\n"));
+                conn.send(commands.collect::<String>().as_bytes());
+            }
+            let sum = Value::Integer((round * (round + 1) / 2) as i64);
+            for conn in &mut conns {
+                assert!((0..COMMANDS).all(|_| conn.read() == sum), "{order}, round {round}");
+            }
+        }
+        let counts = fleet.cluster.take_rpcs();
+        assert!(counts["KvPrewrite"] <= (CLIENTS * ROUNDS * REGIONS / 2) as u64, "{order}: {counts:?}");
+    }
+}
+
+/// What gateways do together for some of their clients comes in each other's way; then each is helped for itself.
+#[test]
+fn pipelines_through_several_gateways_lose_nothing() {
+    const CLIENTS: usize = 12;
+    const KEYS: usize = 40;
+    const COMMANDS: usize = 10;
+    let Some(cluster) = TestCluster::with(&["--regions", "4"]) else { return };
+    let fleet = Fleet::over(cluster, 3, &[]);
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let mut conn = fleet.gateways[client % 3].connect();
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    // Some keys of each are those of others too, and not always the same ones.
+                    let key = |command| (client * 3 + round * 7 + command * (client % 3 + 1)) % KEYS;
+                    let commands = (0..COMMANDS).map(|command| format!("INCR {}\r\n", key(command)));
+                    conn.send(commands.collect::<String>().as_bytes());
+                    assert!((0..COMMANDS).all(|_| matches!(conn.read(), Value::Integer(_))));
+                }
+            });
+        }
+    });
+    let mut conn = fleet.gateways[0].connect();
+    let total: i64 = (0..KEYS).map(|key| conn.run(&format!("INCRBY {key} 0")).integer()).sum();
+    assert_eq!(total, (CLIENTS * ROUNDS * COMMANDS) as i64);
 }
 
 /// An error of one is no error of the others, and what each of them did is seen by those who come after.

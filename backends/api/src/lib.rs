@@ -122,6 +122,8 @@ pub struct Capabilities {
     pub value_bytes_max: usize,
     /// The most bytes of keys and values that one commit may carry.
     pub commit_bytes_max: usize,
+    /// Up to so many bytes of keys and values a commit within one part is the cheapest; see [`KvBackend::partition`].
+    pub part_bytes_max: usize,
 }
 
 /// Figures about a store.

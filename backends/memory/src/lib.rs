@@ -35,6 +35,7 @@ impl MemoryBackend {
         key_bytes_max: 64 << 10,
         value_bytes_max: 1 << 30,
         commit_bytes_max: 2 << 30,
+        part_bytes_max: 2 << 30,
     };
 
     /// An empty store.
@@ -215,6 +216,7 @@ mod tests {
             key_bytes_max: 4_000,
             value_bytes_max: 7 << 20,
             commit_bytes_max: 8 << 20,
+            part_bytes_max: 8 << 20,
         };
         let store = MemoryBackend::new().with_capabilities(capabilities).with_clock(Arc::new(|| 1_234));
         respgate_backend_conformance::run_all(Arc::new(store)).await;

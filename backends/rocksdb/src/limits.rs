@@ -7,6 +7,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     key_bytes_max: 8 << 20,
     value_bytes_max: 1 << 30,
     commit_bytes_max: 2 << 30,
+    part_bytes_max: 2 << 30,
 };
 
 /// Fails if `writes` exceed [`CAPABILITIES`].

@@ -3,6 +3,9 @@ use respgate_backend_api::{Capabilities, Error, Result, WriteSet};
 /// TiKV refuses keys of more than 8 KiB as it encodes them: nine bytes for each eight, and eight for the time.
 const KEY_BYTES_MAX: usize = 6 << 10;
 
+/// The client splits commits into requests of this size; one that it has to split takes two phases.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+
 /// What a keyspace puts before a key.
 const KEYSPACE_BYTES: usize = 4;
 
@@ -14,6 +17,7 @@ pub(crate) fn capabilities(key_prefix_bytes: usize) -> Capabilities {
         key_bytes_max: KEY_BYTES_MAX.saturating_sub(KEYSPACE_BYTES + key_prefix_bytes),
         value_bytes_max: 7 << 20,
         commit_bytes_max: 32 << 20,
+        part_bytes_max: REQUEST_BYTES_MAX,
     }
 }
 
