@@ -69,7 +69,8 @@ impl Connection {
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let answer = self.answer(request).await;
+        // The client's futures take kilobytes, which every command on sorted sets would carry along.
+        let answer = Box::pin(self.answer(request)).await;
         self.is_healthy.store(answer.is_ok(), Ordering::Relaxed);
         answer
     }

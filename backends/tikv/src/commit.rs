@@ -1,13 +1,20 @@
 use std::{
     collections::{BTreeSet, HashSet},
+    panic::AssertUnwindSafe,
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use respgate_backend_api::{Error, Result, WriteSet};
 use tikv_client::{Error as ClientError, Key, Transaction, transaction::Mutation};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     cluster::{Cluster, Counts},
@@ -28,11 +35,9 @@ pub(crate) async fn commit(cluster: &Arc<Cluster>, mut pending: Pending, writes:
     }
     let Some(transaction) = pending.take() else { return Err(Error::Conflict) };
     let attempt = Attempt::new(cluster, transaction, writes.bytes());
-    // In a task of its own: nobody must stop half-way because a connection was closed, and the client may panic.
-    let outcome = match tokio::spawn(attempt.run(writes)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(Error::OutcomeUnknown("the client of the cluster failed".to_owned())),
-    };
+    // The client may panic.
+    let outcome = ToTheEnd::of(AssertUnwindSafe(attempt.run(writes)).catch_unwind()).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(Error::OutcomeUnknown("the client of the cluster failed".to_owned())));
     let counts = &cluster.counts;
     match &outcome {
         Ok(()) => Counts::add(&counts.commits),
@@ -41,6 +46,35 @@ pub(crate) async fn commit(cluster: &Arc<Cluster>, mut pending: Pending, writes:
         Err(_) => {}
     }
     outcome
+}
+
+/// Goes on by itself if whoever waits for it goes: nobody must stop half-way because a connection was closed. A task from the
+/// start would cost a thread that wakes up for it.
+struct ToTheEnd<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> ToTheEnd<F> {
+    fn of(work: F) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for ToTheEnd<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let outcome = ready!(work.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for ToTheEnd<F> {
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(work);
+        }
+    }
 }
 
 /// One commit, tried until it is done, refused for good, or in doubt.
@@ -131,5 +165,26 @@ impl Attempt {
     async fn roll_back(&mut self) {
         // If that fails, they will be.
         let _ = timeout_at(self.cluster.deadline(), self.transaction.rollback()).await.map(drop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::ToTheEnd;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_any_more_goes_on() {
+        let (go, gone) = oneshot::channel();
+        let (done, is_done) = oneshot::channel();
+        let mut work = ToTheEnd::of(async move {
+            gone.await.unwrap();
+            done.send(()).unwrap();
+        });
+        assert!(futures_util::poll!(&mut work).is_pending());
+        drop(work);
+        go.send(()).unwrap();
+        is_done.await.unwrap();
     }
 }
