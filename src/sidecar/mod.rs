@@ -315,3 +315,26 @@ fn parse_score(text: &[u8]) -> Result<f64> {
     let score = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     score.ok_or_else(|| Unavailable("a score that is no number".to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Names, fixture::Redis};
+    use crate::encoding::KeyCodec;
+
+    #[tokio::test]
+    async fn a_connection_that_is_closed_is_noticed_without_a_question() {
+        let mut redis = Redis::start();
+        let sidecar = redis.sidecar();
+        assert!(!sidecar.is_known(1, 0), "nobody has asked yet");
+        sidecar.state(&Names::new(&KeyCodec::new("test", false).unwrap(), 0, b"z", 1)).await.unwrap();
+        assert!(sidecar.is_known(1, 0));
+        redis.stop();
+        let until = Instant::now() + Duration::from_secs(30);
+        while sidecar.is_known(1, 0) {
+            assert!(Instant::now() < until);
+            tokio::task::yield_now().await;
+        }
+    }
+}
