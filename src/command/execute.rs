@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::PipelineOrder,
     encoding::slot,
-    keyspace::{Intent, LatchGuards, Scope, Unit},
+    keyspace::{Intent, Key, LatchGuards, Scope, Unit},
     resp::Reply,
 };
 
@@ -85,6 +85,13 @@ impl Step {
         self.command().into_iter().flat_map(|(entry, args)| entry.command.keys_among(args))
     }
 
+    /// The key of the step, if it reads the metadata of that and does nothing else.
+    fn only_read(&self) -> Option<Bytes> {
+        let mut keys = self.keys();
+        let key = keys.next().filter(|_| self.is_brief() && !self.may_write())?;
+        keys.next().is_none().then(|| key.clone())
+    }
+
     /// The slot that all keys of the step lie in, if it has keys and may share a unit.
     pub(super) fn slot(&self) -> Option<u16> {
         let (entry, args) = self.command().filter(|_| !self.runs_alone())?;
@@ -114,6 +121,8 @@ struct Plan<'a> {
     may_stream: bool,
     /// How often the unit may be run again after a conflict.
     conflicts_max: u32,
+    /// True if the steps are those of different clients.
+    is_shared: bool,
 }
 
 /// What a unit answers.
@@ -135,7 +144,7 @@ impl<'a> Plan<'a> {
     fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
         let unit = &gateway.settings().unit;
         let (reply_bytes_max, conflicts_max) = (unit.reply_bytes_max.as_usize(), unit.conflict_retries_max);
-        Self { steps, watched: &[], reply_bytes_max, may_stream: true, conflicts_max }
+        Self { steps, watched: &[], reply_bytes_max, may_stream: true, conflicts_max, is_shared: false }
     }
 
     /// A transaction is never cut short.
@@ -201,7 +210,7 @@ pub(super) async fn run_shared_unit(
     steps: &[Step],
     conflicts_max: u32,
 ) -> Option<Replies> {
-    let plan = Plan { conflicts_max, ..Plan::pipeline(gateway, steps) };
+    let plan = Plan { conflicts_max, is_shared: true, ..Plan::pipeline(gateway, steps) };
     match run_until_committed(gateway, session, plan).await {
         Ok(replies) => Some(replies.unwrap_or_default()),
         Err(error) if may_split(&error) => None,
@@ -315,6 +324,8 @@ async fn run_once(
     let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
     let unit = if watched.is_empty() && !steps.iter().any(Step::needs_store) {
         gateway.keyspace.begin_idle()
+    } else if let Some(unit) = glance(gateway, session, plan, attempts).await? {
+        unit
     } else {
         attempts.begin(gateway, if writes { Intent::Write } else { Intent::Read }).await?
     };
@@ -353,6 +364,29 @@ async fn run_once(
     unit.commit().await?;
     gateway.statistics.units_committed.add(1);
     Ok(Some(Replies { replies, stream }))
+}
+
+/// The unit for steps that read one key each, and need not see the same moment: there is one, or each is another client's.
+async fn glance<'g>(
+    gateway: &'g Gateway,
+    session: &Session,
+    plan: Plan<'_>,
+    attempts: &Attempts,
+) -> Result<Option<Unit<'g>>> {
+    let Plan { steps, watched, is_shared, .. } = plan;
+    if !gateway.keyspace.capabilities().shared
+        || attempts.conflicts > 0
+        || !watched.is_empty()
+        || !(steps.len() == 1 || is_shared)
+    {
+        return Ok(None);
+    }
+    let keys: Option<Vec<Key>> =
+        steps.iter().map(|step| Some(Key { db: session.db, name: step.only_read()? })).collect();
+    match keys {
+        Some(keys) => Ok(gateway.keyspace.glance(&keys).await?),
+        None => Ok(None),
+    }
 }
 
 /// Runs one command of a unit. Only a failure of the store, which is the failure of the whole unit, is an error.

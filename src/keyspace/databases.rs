@@ -1,4 +1,8 @@
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -12,6 +16,12 @@ use crate::encoding::{DatabaseMap, KeyCodec};
 ///
 /// Short, because whoever changes the map waits that long, and long enough that reading it again costs next to nothing.
 const LEASE_MS: u64 = 100;
+
+/// How old the map may become before the next unit reads it again, so that [`Glance`]s need not wait for that.
+const RENEWAL_MS: u64 = 70;
+
+/// For how long a gateway may use the map without a snapshot, by its own time. Less than a lease, because clocks differ.
+pub(super) const GLANCE: Duration = Duration::from_millis(80);
 
 /// How long a commit that SWAPDB must not overtake may take.
 const COMMIT_MS: u64 = 1_000;
@@ -40,8 +50,24 @@ pub struct Databases {
 /// The map as last read or committed.
 struct Known {
     map: Arc<DatabaseMap>,
-    /// The time of the snapshot that it was read from; `None` if it may be used by nobody without reading it again.
-    read_at_ms: Option<u64>,
+    /// The time of the snapshot that it was read from, and that of this process before it; `None` if it may be used by nobody
+    /// without reading it again.
+    read_at: Option<(u64, Instant)>,
+}
+
+/// The right to go by a map of databases without a snapshot, for a little while.
+pub(super) struct Glance {
+    pub(super) map: Arc<DatabaseMap>,
+    /// About the time of the store.
+    pub(super) now_ms: u64,
+    until: Instant,
+}
+
+impl Glance {
+    /// False if what has been read might be of other databases by now.
+    pub(super) fn is_valid(&self) -> bool {
+        Instant::now() < self.until
+    }
 }
 
 impl Databases {
@@ -49,7 +75,7 @@ impl Databases {
     pub(super) async fn open(backend: &dyn KvBackend, codec: &KeyCodec, count: u8) -> Result<Self> {
         let is_shared = backend.capabilities().shared;
         let unread = if is_shared { DatabaseMap::shared(count) } else { DatabaseMap::identity(count) };
-        let known = RwLock::new(Known { map: Arc::new(unread), read_at_ms: None });
+        let known = RwLock::new(Known { map: Arc::new(unread), read_at: None });
         let databases = Self { count, is_shared, known, announced: Mutex::new(None), retired: Notify::new() };
         if !is_shared {
             let map = databases.read(&*backend.snapshot().await?, codec).await?;
@@ -63,17 +89,22 @@ impl Databases {
         Arc::clone(&self.known.read().map)
     }
 
-    /// The map that a unit on a shared store goes by, whose snapshot this is.
-    pub(super) async fn at(&self, snapshot: &dyn Snapshot, codec: &KeyCodec) -> Result<Arc<DatabaseMap>> {
+    /// The map that a unit on a shared store goes by, whose snapshot this is, and which asked for it at `began`.
+    pub(super) async fn at(
+        &self,
+        snapshot: &dyn Snapshot,
+        codec: &KeyCodec,
+        began: Instant,
+    ) -> Result<Arc<DatabaseMap>> {
         let now_ms = snapshot.time_ms();
         if let Some(map) = now_ms.and_then(|now_ms| self.leased(now_ms)) {
             return Ok(map);
         }
         let map = self.read(snapshot, codec).await?;
         let mut known = self.known.write();
-        if now_ms >= known.read_at_ms {
-            let read_at_ms = now_ms.filter(|_| map.announced_at_ms().is_none());
-            *known = Known { map: Arc::clone(&map), read_at_ms };
+        if now_ms >= known.read_at.map(|(read_at_ms, _)| read_at_ms) {
+            let read_at = now_ms.filter(|_| map.announced_at_ms().is_none()).map(|now_ms| (now_ms, began));
+            *known = Known { map: Arc::clone(&map), read_at };
         }
         drop(known);
         self.announce_retired();
@@ -83,8 +114,17 @@ impl Databases {
     /// The known map, if a snapshot of this time may use it: one that is surely younger than what the map was read from.
     fn leased(&self, now_ms: u64) -> Option<Arc<DatabaseMap>> {
         let known = self.known.read();
-        let read_at_ms = known.read_at_ms?;
-        (read_at_ms < now_ms && now_ms < read_at_ms + LEASE_MS).then(|| Arc::clone(&known.map))
+        let (read_at_ms, _) = known.read_at?;
+        (read_at_ms < now_ms && now_ms < read_at_ms + RENEWAL_MS).then(|| Arc::clone(&known.map))
+    }
+
+    /// The known map, for whoever reads what was committed last and is done before [`GLANCE`] is over. Nobody can have changed
+    /// the map by then: who announces that after it was read waits for a lease, and our time goes nearly as fast as theirs.
+    pub(super) fn glance(&self) -> Option<Glance> {
+        let known = self.known.read();
+        let (read_at_ms, began) = known.read_at?;
+        let now_ms = read_at_ms + u64::try_from(began.elapsed().as_millis()).ok()?;
+        Some(Glance { map: Arc::clone(&known.map), now_ms, until: began + GLANCE }).filter(Glance::is_valid)
     }
 
     /// The map as a snapshot has it.
@@ -108,7 +148,7 @@ impl Databases {
 
     /// Makes a committed map the current one. Called while every latch is held.
     pub(super) fn publish(&self, map: Arc<DatabaseMap>) {
-        *self.known.write() = Known { map, read_at_ms: None };
+        *self.known.write() = Known { map, read_at: None };
         self.announce_retired();
     }
 

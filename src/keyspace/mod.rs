@@ -15,6 +15,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod garbage;
+mod glance;
 mod hands;
 mod inventory;
 mod landmarks;

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use respgate_backend_api::{Error, Write, WriteSet};
 
 use super::{Collection, Result, Unit, walk::Walk};
@@ -18,6 +20,7 @@ impl Unit<'_> {
     /// A conflict if the databases have changed since the unit began; `TooLarge` if it has taken too long.
     pub async fn stage(&mut self, collection: &Collection<'_>) -> Result<()> {
         let keyspace = self.keyspace();
+        let began = Instant::now();
         let snapshot = keyspace.backend.snapshot().await?;
         let now_ms = snapshot.time_ms().unwrap_or_else(|| keyspace.clock.now_ms());
         if now_ms.cast_signed() - KeyVersions::time_ms(collection.version) > keyspace.grace_ms / 2 {
@@ -25,7 +28,8 @@ impl Unit<'_> {
             return Err(Error::TooLarge(cause).into());
         }
         // What is written to a database after it was flushed would stay there.
-        if keyspace.capabilities.shared && *keyspace.databases.at(&*snapshot, &keyspace.codec).await? != *self.databases
+        if keyspace.capabilities.shared
+            && *keyspace.databases.at(&*snapshot, &keyspace.codec, began).await? != *self.databases
         {
             return Err(Error::Conflict.into());
         }

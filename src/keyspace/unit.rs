@@ -1,11 +1,11 @@
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
 
 use super::{
-    Collection, Intent, Key, Keyspace, Order, Result, cache::Change, overlay::Overlay, pages::changed_collections,
-    place::Place,
+    Collection, Intent, Key, Keyspace, Order, Result, cache::Change, databases::Glance, overlay::Overlay,
+    pages::changed_collections, place::Place,
 };
 use crate::encoding::{Body, DatabaseMap, KeyCodec, Metadata, ZsetOrder};
 
@@ -28,6 +28,8 @@ pub struct Unit<'k> {
     pub(super) epoch: u64,
     /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
     pub(super) trusts_cache: bool,
+    /// True if the unit has read records as they were committed last, and can read nothing else.
+    pub(super) is_glance: bool,
     /// Garbage that the unit leaves to be collected: where, and how many elements.
     pub(super) litter: Vec<(Place, u64)>,
     litter_before: usize,
@@ -69,6 +71,7 @@ impl<'k> Unit<'k> {
             ahead: AHEAD_FIRST,
             epoch,
             trusts_cache: false,
+            is_glance: false,
             litter: Vec::new(),
             litter_before: 0,
             expired: 0,
@@ -79,17 +82,27 @@ impl<'k> Unit<'k> {
         }
     }
 
+    /// Begins a unit that reads without a snapshot.
+    pub(super) fn begin_glance(keyspace: &'k Keyspace, glance: &Glance) -> Self {
+        let mut unit = Self::begin_unread(keyspace, Intent::Read);
+        unit.is_glance = true;
+        unit.now_ms = to_ms(glance.now_ms);
+        unit.go_by(Arc::clone(&glance.map));
+        unit
+    }
+
     /// Begins a unit that others cannot bring to conflict on `records`.
     pub(super) async fn begin_locking(keyspace: &'k Keyspace, records: &[Bytes]) -> Result<Self> {
         let mut unit = Self::begin_unread(keyspace, Intent::Write);
-        unit.join(keyspace.backend.locking_snapshot(records).await?).await?;
+        let began = Instant::now();
+        unit.join(keyspace.backend.locking_snapshot(records).await?, began).await?;
         Ok(unit)
     }
 
-    /// Goes by the time and the databases of a snapshot of a shared store.
-    async fn join(&mut self, snapshot: Arc<dyn Snapshot>) -> Result<()> {
+    /// Goes by the time and the databases of a snapshot of a shared store, which was asked for at `began`.
+    async fn join(&mut self, snapshot: Arc<dyn Snapshot>, began: Instant) -> Result<()> {
         self.now_ms = snapshot.time_ms().map_or(self.now_ms, to_ms);
-        self.go_by(self.keyspace.databases.at(&*snapshot, &self.keyspace.codec).await?);
+        self.go_by(self.keyspace.databases.at(&*snapshot, &self.keyspace.codec, began).await?);
         self.snapshot = Some(snapshot);
         Ok(())
     }
@@ -344,14 +357,20 @@ impl<'k> Unit<'k> {
     /// The snapshot that the unit reads.
     ///
     /// # Errors
-    /// A [`Conflict`](respgate_backend_api::Error::Conflict) if the unit has read from the cache what may be older.
+    /// A [`Conflict`](respgate_backend_api::Error::Conflict) if the unit has read what may be older, from the cache or in a
+    /// [glance](Keyspace::glance).
     pub(super) async fn snapshot(&mut self) -> Result<Arc<dyn Snapshot>> {
         if let Some(snapshot) = &self.snapshot {
             return Ok(Arc::clone(snapshot));
         }
+        if self.is_glance {
+            // What the unit has read already is of no moment.
+            return Err(respgate_backend_api::Error::Conflict.into());
+        }
         if self.keyspace.capabilities.shared {
+            let began = Instant::now();
             let snapshot = self.keyspace.backend.snapshot().await?;
-            self.join(Arc::clone(&snapshot)).await?;
+            self.join(Arc::clone(&snapshot), began).await?;
             return Ok(snapshot);
         }
         loop {

@@ -41,6 +41,14 @@ pub trait KvBackend: Send + Sync + 'static {
     /// that never lets a unit starve may take it for one.
     async fn locking_snapshot(&self, keys: &[Bytes]) -> Result<Arc<dyn Snapshot>>;
 
+    /// The values of `keys`, in their order, each as it was committed last: it has everything that was committed to that key
+    /// by calls that returned before this one began. They need not be of one moment.
+    ///
+    /// `None` if a snapshot tells that as cheaply, or where this way is closed for the moment.
+    async fn read_latest(&self, _keys: &[Bytes]) -> Result<Option<Vec<Option<Bytes>>>> {
+        Ok(None)
+    }
+
     /// Deletes every key in `range` that was there when the call began.
     ///
     /// Not atomic: a crash or an error may leave some of the keys, and snapshots opened meanwhile may see any part of

@@ -49,6 +49,7 @@ async fn run_on_open_store(shared: &Arc<dyn KvBackend>) {
     every_tag_has_keys_of_its_own(store).await;
     multi_get_keeps_order_and_repetitions(store).await;
     large_values_are_whole(store).await;
+    what_was_committed_last_is_read(store).await;
 
     a_scan_returns_pairs_in_the_order_asked_for(store).await;
     a_scan_keeps_to_its_bounds(store).await;

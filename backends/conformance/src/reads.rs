@@ -16,6 +16,29 @@ pub async fn a_missing_key_differs_from_an_empty_value(store: &dyn KvBackend) {
     assert_eq!(pairs, [(empty, Bytes::new())]);
 }
 
+/// What was committed is what is read last, if the store has a way to tell.
+pub async fn what_was_committed_last_is_read(store: &dyn KvBackend) {
+    let area = Area::new(store, "latest").await;
+    let (key, other) = (area.key("key"), area.key("other"));
+    for round in 0..50 {
+        let value = Bytes::from(round.to_string());
+        area.write([put(&key, value.clone())]).await;
+        if let Some(values) = store.read_latest(&[key.clone(), other.clone(), key.clone()]).await.unwrap() {
+            assert_eq!(values, [Some(value.clone()), None, Some(value)]);
+        }
+        let begun = area.snapshot().await;
+        area.write([put(&key, "newer"), put(&other, "")]).await;
+        if let Some(values) = store.read_latest(std::slice::from_ref(&other)).await.unwrap() {
+            assert_eq!(values, [Some(Bytes::new())]);
+        }
+        drop(begun);
+        area.write([(other.clone(), None)]).await;
+        if let Some(values) = store.read_latest(&[key.clone(), other.clone()]).await.unwrap() {
+            assert_eq!(values, [Some(Bytes::from("newer")), None]);
+        }
+    }
+}
+
 /// Keys and values hold every byte, and keys that are prefixes of each other are different keys.
 pub async fn keys_and_values_are_any_bytes(store: &dyn KvBackend) {
     let area = Area::new(store, "bytes").await;

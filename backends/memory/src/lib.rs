@@ -88,6 +88,11 @@ impl KvBackend for MemoryBackend {
         self.snapshot().await
     }
 
+    /// For the sake of those who are tested on this store.
+    async fn read_latest(&self, keys: &[Bytes]) -> Result<Option<Vec<Option<Bytes>>>> {
+        Ok(if self.capabilities.shared { Some(self.snapshot().await?.multi_get(keys).await?) } else { None })
+    }
+
     async fn delete_range(&self, range: KeyRange) -> Result<()> {
         self.store.write()?.delete_range(&range);
         Ok(())

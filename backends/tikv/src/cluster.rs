@@ -30,6 +30,7 @@ pub(crate) struct Cluster {
     pub(crate) moments: Moments,
     pub(crate) regions: Regions,
     pub(crate) gc_lag: Option<Duration>,
+    pub(crate) request_timeout: Duration,
     timeout: Duration,
 }
 
@@ -54,6 +55,7 @@ impl Cluster {
             moments: Moments::default(),
             regions: Regions::default(),
             gc_lag: options.gc_lag,
+            request_timeout: options.request_timeout,
             timeout: options.timeout,
         }
     }

@@ -10,13 +10,14 @@ use std::{
 use bytes::Bytes;
 use futures_util::FutureExt;
 use respgate_backend_api::{Error, Result, WriteSet};
-use tikv_client::{Error as ClientError, Key, Transaction, transaction::Mutation};
+use tikv_client::{Error as ClientError, Key, TimestampExt, Transaction, transaction::Mutation};
 use tokio::{
     runtime::Handle,
     time::{Instant, timeout_at},
 };
 
 use crate::{
+    at_once,
     cluster::{Cluster, Counts},
     failure::Failure,
     limits,
@@ -34,9 +35,19 @@ pub(crate) async fn commit(cluster: &Arc<Cluster>, mut pending: Pending, writes:
         return Err(Error::Conflict);
     }
     let Some(transaction) = pending.take() else { return Err(Error::Conflict) };
+    let locks_early = pending.locks_early();
     let attempt = Attempt::new(cluster, transaction, writes.bytes());
+    let work = async move {
+        let version = attempt.transaction.start_timestamp().version();
+        if !locks_early
+            && let Some(outcome) = at_once::commit(&attempt.cluster, version, &writes, attempt.deadline).await
+        {
+            return outcome;
+        }
+        attempt.run(writes).await
+    };
     // The client may panic.
-    let outcome = ToTheEnd::of(AssertUnwindSafe(attempt.run(writes)).catch_unwind()).await;
+    let outcome = ToTheEnd::of(AssertUnwindSafe(work).catch_unwind()).await;
     let outcome = outcome.unwrap_or_else(|_| Err(Error::OutcomeUnknown("the client of the cluster failed".to_owned())));
     let counts = &cluster.counts;
     match &outcome {

@@ -4,12 +4,15 @@
 //! an optimistic transaction that began at that timestamp. `README.md` beside this crate tells what each operation
 //! costs, and which of the client's ways are worked around where.
 
+mod at_once;
 mod cluster;
 mod commit;
 mod connection;
 mod deletion;
+mod direct;
 mod failure;
 mod keys;
+mod latest;
 mod limits;
 mod options;
 mod pending;
@@ -88,6 +91,11 @@ impl KvBackend for TikvBackend {
         let read_at = self.cluster.now().await?;
         Counts::add(&self.cluster.counts.snapshots);
         Ok(Arc::new(TikvSnapshot::new(&self.cluster, read_at, pending)))
+    }
+
+    async fn read_latest(&self, keys: &[Bytes]) -> Result<Option<Vec<Option<Bytes>>>> {
+        self.cluster.connection.check_open()?;
+        Ok(latest::read_latest(&self.cluster, keys).await)
     }
 
     async fn delete_range(&self, range: KeyRange) -> Result<()> {

@@ -62,6 +62,11 @@ impl Pending {
         self.transaction.as_ref().map(Transaction::start_timestamp).unwrap_or_default()
     }
 
+    /// True if the transaction has locked keys before its end.
+    pub(crate) fn locks_early(&self) -> bool {
+        self.locked.is_some()
+    }
+
     /// True if the transaction may rely on `key` as it is at its end.
     pub(crate) fn may_guard(&self, key: &[u8]) -> bool {
         self.locked.as_ref().is_none_or(|locked| locked.contains(key))

@@ -1,4 +1,7 @@
-//! What the client of the cluster does not tell: where regions begin. Only the placement driver's leader knows that.
+//! What the client of the cluster does not tell: where regions begin, and who leads them. Only the placement driver's leader
+//! knows that.
+
+use std::collections::{BTreeSet, HashMap};
 
 use prost::Message;
 use respgate_backend_api::{Error, Result};
@@ -13,30 +16,25 @@ const PAGE: i32 = 1_024;
 /// Regions that are looked at; what lies behind them passes for one.
 const REGIONS_MAX: usize = 1 << 17;
 
-/// Where the regions begin that hold `options.key_prefix`, without what stands before each of our keys; in ascending order,
-/// and without the first of them.
-pub(crate) async fn region_starts(options: &TikvOptions) -> Result<Vec<Vec<u8>>> {
+/// The regions that hold `options.key_prefix`, in ascending order, and the addresses of the servers that lead them. They begin
+/// where they do without what stands before each of our keys, and the first of them nowhere.
+pub(crate) async fn regions(options: &TikvOptions) -> Result<(Vec<Placed>, HashMap<u64, String>)> {
     let mut leader = Leader::find(options).await?;
-    let keyspace = match &options.keyspace {
-        Some(name) => leader.keyspace_prefix(name).await?,
-        None => Vec::new(),
-    };
-    let prefix = [&*keyspace, &*options.key_prefix].concat();
-    let (mut starts, mut next) = (Vec::new(), encode(&prefix));
-    while starts.len() < REGIONS_MAX {
-        let regions = leader.regions_from(next).await?;
-        for start in regions.iter().map(|region| decode(&region.start_key)).filter(|start| *start > prefix) {
-            match start.strip_prefix(&*prefix) {
-                Some(start) => starts.push(start.to_vec()),
-                None => return Ok(starts),
-            }
-        }
-        match regions.last() {
-            Some(last) if !last.end_key.is_empty() => next = last.end_key.clone(),
-            _ => break,
-        }
+    let placed = leader.placed(options).await?;
+    let servers: BTreeSet<u64> = placed.iter().map(|region| region.leader.server).collect();
+    let mut addresses = HashMap::new();
+    for server in servers {
+        addresses.extend(leader.address_of(server).await?.map(|address| (server, address)));
     }
-    Ok(starts)
+    Ok((placed, addresses))
+}
+
+/// A region, and where it is.
+pub(crate) struct Placed {
+    pub(crate) start: Vec<u8>,
+    pub(crate) id: u64,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) leader: Peer,
 }
 
 /// The member of the placement driver that knows.
@@ -47,10 +45,7 @@ struct Leader {
 
 impl Leader {
     async fn find(options: &TikvOptions) -> Result<Self> {
-        let security = match &options.tls {
-            Some(tls) => SecurityManager::load(&tls.ca, &tls.cert, &tls.key).map_err(|error| unavailable(&error))?,
-            None => SecurityManager::default(),
-        };
+        let security = security(options)?;
         let mut cause = Error::Unavailable("no placement driver is configured".to_owned());
         for endpoint in &options.pd_endpoints {
             match Self::through(&security, endpoint).await {
@@ -70,10 +65,42 @@ impl Leader {
         Ok(Self { grpc: connect(security, &url).await?, header: members.header.unwrap_or_default() })
     }
 
-    async fn regions_from(&mut self, start_key: Vec<u8>) -> Result<Vec<Region>> {
+    async fn placed(&mut self, options: &TikvOptions) -> Result<Vec<Placed>> {
+        let keyspace = match &options.keyspace {
+            Some(name) => self.keyspace_prefix(name).await?,
+            None => Vec::new(),
+        };
+        let prefix = [&*keyspace, &*options.key_prefix].concat();
+        let (mut placed, mut next) = (Vec::new(), encode(&prefix));
+        while placed.len() < REGIONS_MAX {
+            let Regions { regions, leaders } = self.regions_from(next).await?;
+            let end = regions.last().map(|last| last.end_key.clone()).unwrap_or_default();
+            for (region, leader) in regions.into_iter().zip(leaders) {
+                let start = decode(&region.start_key);
+                let start = match start.strip_prefix(&*prefix) {
+                    _ if start <= prefix => Vec::new(),
+                    Some(start) => start.to_vec(),
+                    None => return Ok(placed),
+                };
+                placed.push(Placed { start, id: region.id, epoch: region.epoch, leader });
+            }
+            if end.is_empty() {
+                break;
+            }
+            next = end;
+        }
+        Ok(placed)
+    }
+
+    async fn regions_from(&mut self, start_key: Vec<u8>) -> Result<Regions> {
         let request = ScanRegions { header: Some(self.header.clone()), start_key, limit: PAGE };
-        let found: Regions = self.ask("/pdpb.PD/ScanRegions", request).await?;
-        Ok(found.regions)
+        self.ask("/pdpb.PD/ScanRegions", request).await
+    }
+
+    async fn address_of(&mut self, store_id: u64) -> Result<Option<String>> {
+        let request = GetStore { header: Some(self.header.clone()), store_id };
+        let found: FoundStore = self.ask("/pdpb.PD/GetStore", request).await?;
+        Ok(found.store.map(|store| store.address))
     }
 
     /// What the client puts before each key of a keyspace.
@@ -93,6 +120,14 @@ impl Leader {
         let codec: ProstCodec<Q, A> = ProstCodec::default();
         let answer = self.grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await;
         Ok(answer.map_err(|status| unavailable(&status.into()))?.into_inner())
+    }
+}
+
+/// How servers of the cluster are connected to.
+pub(crate) fn security(options: &TikvOptions) -> Result<SecurityManager> {
+    match &options.tls {
+        Some(tls) => SecurityManager::load(&tls.ca, &tls.cert, &tls.key).map_err(|error| unavailable(&error)),
+        None => Ok(SecurityManager::default()),
     }
 }
 
@@ -171,14 +206,59 @@ struct ScanRegions {
 struct Regions {
     #[prost(message, repeated, tag = "2")]
     regions: Vec<Region>,
+    /// In the same order.
+    #[prost(message, repeated, tag = "3")]
+    leaders: Vec<Peer>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct Region {
+    #[prost(uint64, tag = "1")]
+    id: u64,
     #[prost(bytes = "vec", tag = "2")]
     start_key: Vec<u8>,
     #[prost(bytes = "vec", tag = "3")]
     end_key: Vec<u8>,
+    #[prost(message, optional, tag = "4")]
+    epoch: Option<Epoch>,
+}
+
+/// How often a region has changed.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Epoch {
+    #[prost(uint64, tag = "1")]
+    members: u64,
+    #[prost(uint64, tag = "2")]
+    bounds: u64,
+}
+
+/// A region's copy on a server.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Peer {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "2")]
+    pub(crate) server: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct GetStore {
+    #[prost(message, optional, tag = "1")]
+    header: Option<RequestHeader>,
+    #[prost(uint64, tag = "2")]
+    store_id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FoundStore {
+    #[prost(message, optional, tag = "2")]
+    store: Option<Store>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Store {
+    #[prost(string, tag = "2")]
+    address: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/google/btree"
@@ -51,6 +52,10 @@ func (l *Lock) pessimistic() bool {
 // blocks says whether a reader at ts must know first how the lock's transaction ends.
 func (l *Lock) blocks(ts uint64, resolved []uint64) bool {
 	if l.LockVersion > ts || l.MinCommitTs > ts || slices.Contains(resolved, l.LockVersion) {
+		return false
+	}
+	// Who wants the last version need not wait for a primary: as long as it is locked, nothing has been committed.
+	if ts == math.MaxUint64 && bytes.Equal(l.Key, l.PrimaryLock) && !l.UseAsyncCommit {
 		return false
 	}
 	return l.LockType == kvrpcpb.Op_Put || l.LockType == kvrpcpb.Op_Del

@@ -1,0 +1,37 @@
+//! Requests to the leader of a region itself, past the client of the cluster, which needs several tasks for one. Only where the
+//! client can take over if the region is not where it was.
+
+use prost::Message;
+use tonic::{Status, client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery};
+
+use crate::{
+    placement::{Epoch, Peer},
+    regions::Home,
+};
+
+/// Asks the leader of a region.
+pub(crate) async fn ask<Q, A>(home: &Home, method: &'static str, question: Q) -> Result<A, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut grpc = Grpc::new(home.server.clone());
+    grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
+    let codec: ProstCodec<Q, A> = ProstCodec::default();
+    Ok(grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await?.into_inner())
+}
+
+/// Which region a request is for.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Context {
+    #[prost(uint64, tag = "1")]
+    pub(crate) region: u64,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) epoch: Option<Epoch>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) peer: Option<Peer>,
+}
+
+/// What it is enough to know of that it is there.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Something {}
