@@ -28,6 +28,7 @@ fn options(settings: &TikvSettings) -> TikvOptions {
         request_timeout: settings.request_timeout.as_duration(),
         keyspace: Some(settings.keyspace.clone()).filter(|name| !name.is_empty()),
         key_prefix: settings.key_prefix.clone().into(),
+        is_direct: settings.direct,
         gc_lag: settings.gc.then(|| settings.gc_lag.as_duration()),
         ..TikvOptions::new(settings.pd.iter().map(String::as_str))
     }

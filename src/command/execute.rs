@@ -85,10 +85,11 @@ impl Step {
         self.command().into_iter().flat_map(|(entry, args)| entry.command.keys_among(args))
     }
 
-    /// The key of the step, if it reads the metadata of that and does nothing else.
+    /// The key of the step, if it reads the metadata of that and needs nothing else.
     fn only_read(&self) -> Option<Bytes> {
         let mut keys = self.keys();
-        let key = keys.next().filter(|_| self.is_brief() && !self.may_write())?;
+        let is_timed = self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::TIMED));
+        let key = keys.next().filter(|_| self.is_brief() && !is_timed && !self.may_write())?;
         keys.next().is_none().then(|| key.clone())
     }
 

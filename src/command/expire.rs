@@ -125,16 +125,12 @@ pub(super) const COMMANDS: &[Command] =
         Command::new("pexpiretime", 2, TELLS, |context, args| Box::pin(expiry(context, args, PEXPIRETIME)))
             .keys(TOLD)
             .doc("7.0.0", "O(1)", "Returns the expiration time of a key as a Unix milliseconds timestamp."),
-        Command::new("pttl", 2, TELLS, |context, args| Box::pin(expiry(context, args, PTTL))).keys(TOLD).doc(
-            "2.6.0",
-            "O(1)",
-            "Returns the expiration time in milliseconds of a key.",
-        ),
-        Command::new("ttl", 2, TELLS, |context, args| Box::pin(expiry(context, args, TTL))).keys(TOLD).doc(
-            "1.0.0",
-            "O(1)",
-            "Returns the expiration time in seconds of a key.",
-        ),
+        Command::new("pttl", 2, TELLS.union(Flags::TIMED), |context, args| Box::pin(expiry(context, args, PTTL)))
+            .keys(TOLD)
+            .doc("2.6.0", "O(1)", "Returns the expiration time in milliseconds of a key."),
+        Command::new("ttl", 2, TELLS.union(Flags::TIMED), |context, args| Box::pin(expiry(context, args, TTL)))
+            .keys(TOLD)
+            .doc("1.0.0", "O(1)", "Returns the expiration time in seconds of a key."),
     ];
 
 #[cfg(test)]

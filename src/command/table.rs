@@ -158,6 +158,8 @@ bitflags! {
         const NOT_QUEUED = 1 << 27;
         /// Needs the metadata of its key, which hold a short string whole, and nothing else.
         const BRIEF = 1 << 28;
+        /// Tells how much time is left, and so needs the time of the store, not only about that.
+        const TIMED = 1 << 29;
     }
 }
 

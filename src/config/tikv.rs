@@ -18,6 +18,8 @@ pub struct TikvSettings {
     pub timeout: Span,
     /// How long one request to one server may take.
     pub request_timeout: Span,
+    /// Whether a region's leader is asked directly for what was committed last, and to commit in one phase.
+    pub direct: bool,
     /// Whether gateways let the cluster forget old versions.
     pub gc: bool,
     /// For how long old versions are kept.
@@ -38,6 +40,7 @@ impl Default for TikvSettings {
             key_prefix: String::new(),
             timeout: Span(Duration::from_secs(5)),
             request_timeout: Span(Duration::from_secs(2)),
+            direct: true,
             gc: true,
             gc_lag: Span(Duration::from_secs(600)),
             tls_ca: PathBuf::new(),

@@ -18,7 +18,9 @@ use crate::encoding::{DatabaseMap, KeyCodec};
 const LEASE_MS: u64 = 100;
 
 /// How old the map may become before the next unit reads it again, so that [`Glance`]s need not wait for that.
-const RENEWAL_MS: u64 = 70;
+///
+/// The time of a placement driver moves on in steps of 50 ms.
+const RENEWAL_MS: u64 = 40;
 
 /// For how long a gateway may use the map without a snapshot, by its own time. Less than a lease, because clocks differ.
 pub(super) const GLANCE: Duration = Duration::from_millis(80);
@@ -42,17 +44,27 @@ pub struct Databases {
     count: u8,
     is_shared: bool,
     known: RwLock<Known>,
-    /// The announcement that this gateway has waited for, and since when.
-    announced: Mutex<Option<(u64, u64)>>,
+    /// The announcement that this gateway has waited for, and since when by the time of the store and by its own.
+    announced: Mutex<Option<(u64, u64, Instant)>>,
     retired: Notify,
 }
 
 /// The map as last read or committed.
 struct Known {
     map: Arc<DatabaseMap>,
-    /// The time of the snapshot that it was read from, and that of this process before it; `None` if it may be used by nobody
-    /// without reading it again.
-    read_at: Option<(u64, Instant)>,
+    /// `None` if it may be used by nobody without reading it again.
+    read_at: Option<ReadAt>,
+}
+
+/// When the map was read.
+#[derive(Clone, Copy)]
+struct ReadAt {
+    /// The time of the snapshot.
+    time_ms: u64,
+    /// By the time of this process: before the snapshot was asked for, ...
+    began: Instant,
+    /// ... and when it was there.
+    begun: Instant,
 }
 
 /// The right to go by a map of databases without a snapshot, for a little while.
@@ -97,13 +109,15 @@ impl Databases {
         began: Instant,
     ) -> Result<Arc<DatabaseMap>> {
         let now_ms = snapshot.time_ms();
-        if let Some(map) = now_ms.and_then(|now_ms| self.leased(now_ms)) {
+        if let Some(map) = now_ms.and_then(|now_ms| self.leased(now_ms, began)) {
             return Ok(map);
         }
+        let begun = Instant::now();
         let map = self.read(snapshot, codec).await?;
         let mut known = self.known.write();
-        if now_ms >= known.read_at.map(|(read_at_ms, _)| read_at_ms) {
-            let read_at = now_ms.filter(|_| map.announced_at_ms().is_none()).map(|now_ms| (now_ms, began));
+        if now_ms >= known.read_at.map(|read_at| read_at.time_ms) {
+            let now_ms = now_ms.filter(|_| map.announced_at_ms().is_none());
+            let read_at = now_ms.map(|time_ms| ReadAt { time_ms, began, begun });
             *known = Known { map: Arc::clone(&map), read_at };
         }
         drop(known);
@@ -111,19 +125,22 @@ impl Databases {
         Ok(map)
     }
 
-    /// The known map, if a snapshot of this time may use it: one that is surely younger than what the map was read from.
-    fn leased(&self, now_ms: u64) -> Option<Arc<DatabaseMap>> {
+    /// The known map, if a snapshot of this time that was asked for at `began` may use it: one that is surely younger than
+    /// what the map was read from.
+    fn leased(&self, now_ms: u64, began: Instant) -> Option<Arc<DatabaseMap>> {
         let known = self.known.read();
-        let (read_at_ms, _) = known.read_at?;
-        (read_at_ms < now_ms && now_ms < read_at_ms + RENEWAL_MS).then(|| Arc::clone(&known.map))
+        let ReadAt { time_ms, begun, .. } = known.read_at?;
+        let is_younger = time_ms < now_ms || begun <= began;
+        (is_younger && now_ms < time_ms + RENEWAL_MS).then(|| Arc::clone(&known.map))
     }
 
     /// The known map, for whoever reads what was committed last and is done before [`GLANCE`] is over. Nobody can have changed
-    /// the map by then: who announces that after it was read waits for a lease, and our time goes nearly as fast as theirs.
+    /// the map by then: who announces that after it was read waits for a lease, by their own time too, which goes nearly as
+    /// fast as ours.
     pub(super) fn glance(&self) -> Option<Glance> {
         let known = self.known.read();
-        let (read_at_ms, began) = known.read_at?;
-        let now_ms = read_at_ms + u64::try_from(began.elapsed().as_millis()).ok()?;
+        let ReadAt { time_ms, began, .. } = known.read_at?;
+        let now_ms = time_ms + u64::try_from(began.elapsed().as_millis()).ok()?;
         Some(Glance { map: Arc::clone(&known.map), now_ms, until: began + GLANCE }).filter(Glance::is_valid)
     }
 
@@ -161,8 +178,11 @@ impl Databases {
     /// True if `map` was announced to change, and this gateway has waited for so long since.
     fn may_change(&self, map: &DatabaseMap, now_ms: u64, wait_ms: u64) -> bool {
         let announced = *self.announced.lock();
-        announced.is_some_and(|(at_ms, since_ms)| {
-            map.announced_at_ms() == Some(at_ms) && now_ms > since_ms.saturating_add(wait_ms)
+        announced.is_some_and(|(at_ms, since_ms, since)| {
+            // The time of the store goes in steps, and forward when another driver takes over.
+            map.announced_at_ms() == Some(at_ms)
+                && now_ms > since_ms.saturating_add(wait_ms)
+                && since.elapsed() > Duration::from_millis(wait_ms)
         })
     }
 }
@@ -177,15 +197,12 @@ impl Keyspace {
                 announced => break announced?,
             }
         };
-        let since_ms = match *self.databases.announced.lock() {
-            Some((at_ms, since_ms)) if at_ms == announced_at_ms => Some(since_ms),
-            _ => None,
+        let known = self.databases.announced.lock().filter(|(at_ms, ..)| *at_ms == announced_at_ms);
+        let (since_ms, since) = match known {
+            Some((_, since_ms, since)) => (since_ms, since),
+            None => (self.store_time_ms().await?, Instant::now()),
         };
-        let since_ms = match since_ms {
-            Some(since_ms) => since_ms,
-            None => self.store_time_ms().await?,
-        };
-        *self.databases.announced.lock() = Some((announced_at_ms, since_ms));
+        *self.databases.announced.lock() = Some((announced_at_ms, since_ms, since));
         let mut left_ms = wait_ms;
         while left_ms > 0 {
             tokio::time::sleep(Duration::from_millis(left_ms)).await;

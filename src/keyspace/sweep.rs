@@ -91,7 +91,13 @@ impl Keyspace {
         let mut swept = Swept { is_round_over: true, ..Swept::default() };
         let mut next = Bytes::new();
         let mut ranges = self.ranges_from(lease, start).peekable();
-        while next.is_empty() && ranges.peek().is_some() {
+        while next.is_empty()
+            && let Some((place, range, KeyRange { start: from, .. })) = ranges.peek()
+        {
+            if swept.looks >= LOOKS_MAX {
+                next = Position { place: *place, range: *range, from: from.clone() }.encode();
+                break;
+            }
             let batch = batch_of_database(&mut ranges);
             if let Some(position) = self.sweep_batch(&mut unit, lease.duty, &batch, &mut swept).await? {
                 next = position.encode();
@@ -126,8 +132,8 @@ impl Keyspace {
         loop {
             let is_found;
             (batch, is_found) = unit.look_ahead(batch, |(.., range)| range).await?;
-            let Some(((place, number, range), rest)) = batch.split_first() else { return Ok(None) };
             swept.looks += 1;
+            let Some(((place, number, range), rest)) = batch.split_first() else { return Ok(None) };
             if swept.looks >= LOOKS_MAX {
                 return Ok(Some(Position { place: *place, range: *number, from: range.start.clone() }));
             }

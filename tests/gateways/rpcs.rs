@@ -35,8 +35,8 @@ fn costs(commands: &[&str], expected: &[(&str, u64)]) {
 
 #[test]
 fn reads() {
-    costs(&["GET string", "EXISTS string", "TTL string", "LLEN list"], &[("KvGet", 1)]);
-    costs(&["HLEN hash"], &[("Tso", 1), ("KvGet", 1)]);
+    costs(&["GET string", "EXISTS string", "TYPE string", "LLEN list"], &[("KvGet", 1)]);
+    costs(&["HLEN hash", "TTL string"], &[("Tso", 1), ("KvGet", 1)]);
     costs(&["HGET hash field", "SISMEMBER set member", "ZSCORE zset member"], &[("Tso", 1), ("KvGet", 2)]);
     costs(&["MGET string a b c"], &[("Tso", 1), ("KvBatchGet", 1)]);
     costs(&["HGETALL hash", "LRANGE list 0 -1"], &[("Tso", 1), ("KvGet", 1), ("KvScan", 1)]);

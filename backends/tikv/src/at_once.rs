@@ -1,11 +1,10 @@
-//! Commits in one request to one region: its leader writes and commits in one phase (1PC), or does nothing.
+//! Commits in one request to one region, whose leader writes and commits in one phase (1PC).
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
 use prost::Message;
 use respgate_backend_api::{Error, Result, WriteSet};
-use tikv_client::Error as ClientError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -44,15 +43,15 @@ pub(crate) async fn commit(
     let answer: PrewriteResponse = match timeout_at(deadline, ask(&home, "/tikvpb.Tikv/KvPrewrite", request)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(status)) => {
-            cluster.regions.doubt(&home);
-            return match Failure::of(&ClientError::GrpcAPI(status)) {
+            cluster.regions.doubt_server(&home);
+            return match Failure::of_status(status) {
                 // It was not sent.
                 Failure::Moved(_) => None,
                 failure => Some(Err(failure.of_commit())),
             };
         }
         Err(_) => {
-            cluster.regions.doubt(&home);
+            cluster.regions.doubt_server(&home);
             return Some(Err(Error::OutcomeUnknown("the commit was not answered in time".to_owned())));
         }
     };

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{TikvOptions, cluster::Cluster, failure::closed};
 
 /// The largest answer that is read. The client's default of 4 MiB is less than one value may have.
-const MESSAGE_BYTES_MAX: usize = 1 << 30;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// How long to wait between two attempts to connect, at first and at most.
 const RETRY_MIN: Duration = Duration::from_millis(200);

@@ -5,6 +5,7 @@ use prost::Message;
 use tonic::{Status, client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery};
 
 use crate::{
+    connection::MESSAGE_BYTES_MAX,
     placement::{Epoch, Peer},
     regions::Home,
 };
@@ -15,7 +16,7 @@ where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut grpc = Grpc::new(home.server.clone());
+    let mut grpc = Grpc::new(home.server.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
     grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
     let codec: ProstCodec<Q, A> = ProstCodec::default();
     Ok(grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await?.into_inner())

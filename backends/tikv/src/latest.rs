@@ -15,6 +15,7 @@ use tonic::Status;
 use crate::{
     cluster::Cluster,
     direct::{Context, Something, ask},
+    failure::Failure,
     regions::Home,
 };
 
@@ -32,8 +33,18 @@ pub(crate) async fn read_latest(cluster: &Cluster, keys: &[Bytes]) -> Option<Vec
     match answer {
         Ok(Ok(Answer::Values(values))) => Some(values),
         Ok(Ok(Answer::Locked)) => None,
-        Ok(Ok(Answer::Moved) | Err(_)) | Err(_) => {
+        Ok(Ok(Answer::Moved)) => {
             cluster.regions.doubt(&home);
+            None
+        }
+        Ok(Err(status)) => {
+            if Failure::of_status(status) != Failure::AnswerTooLarge {
+                cluster.regions.doubt_server(&home);
+            }
+            None
+        }
+        Err(_) => {
+            cluster.regions.doubt_server(&home);
             None
         }
     }

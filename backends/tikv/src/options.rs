@@ -18,6 +18,8 @@ pub struct TikvOptions {
     /// For how long the cluster keeps what was overwritten or deleted, if the gateways are to say when it goes; `None` where
     /// somebody else does, such as TiDB. More than any unit takes: each gateway knows only of its own.
     pub gc_lag: Option<Duration>,
+    /// Whether a region's leader is asked directly for what was committed last, and to commit in one phase.
+    pub is_direct: bool,
     /// Stands before every key, on a cluster that others use too.
     pub key_prefix: Bytes,
 }
@@ -32,6 +34,7 @@ impl TikvOptions {
             request_timeout: Duration::from_secs(2),
             keyspace: None,
             gc_lag: Some(Duration::from_secs(600)),
+            is_direct: true,
             key_prefix: Bytes::new(),
         }
     }

@@ -24,7 +24,9 @@ pub(crate) async fn regions(options: &TikvOptions) -> Result<(Vec<Placed>, HashM
     let servers: BTreeSet<u64> = placed.iter().map(|region| region.leader.server).collect();
     let mut addresses = HashMap::new();
     for server in servers {
-        addresses.extend(leader.address_of(server).await?.map(|address| (server, address)));
+        // There is none with number 0.
+        let address = leader.address_of(server).await.ok().flatten();
+        addresses.extend(address.map(|address| (server, address)));
     }
     Ok((placed, addresses))
 }
@@ -75,7 +77,10 @@ impl Leader {
         while placed.len() < REGIONS_MAX {
             let Regions { regions, leaders } = self.regions_from(next).await?;
             let end = regions.last().map(|last| last.end_key.clone()).unwrap_or_default();
-            for (region, leader) in regions.into_iter().zip(leaders) {
+            let mut leaders = leaders.into_iter();
+            for region in regions {
+                // A region that nobody leads has one without a number.
+                let leader = leaders.next().unwrap_or_default();
                 let start = decode(&region.start_key);
                 let start = match start.strip_prefix(&*prefix) {
                     _ if start <= prefix => Vec::new(),

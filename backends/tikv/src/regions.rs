@@ -1,5 +1,6 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
+    mem,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use respgate_backend_api::Result;
 use tokio::{
     sync::Notify,
@@ -24,8 +25,8 @@ use crate::{
     placement::{Placed, regions, security},
 };
 
-/// How old what is known may become while it is used. Regions split and merge in minutes, and a commit across regions that
-/// passed for one only costs more.
+/// How old what is known may become while it is used. Regions split and merge in minutes, and the client finds them all the
+/// same, at some cost.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How soon to ask again once something is known to be wrong.
@@ -35,6 +36,8 @@ const REPAIR_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(crate) struct Regions {
     map: RwLock<Arc<Map>>,
+    /// The addresses of servers that did not answer. One that has fallen silent may never do so on the same connection.
+    silent: Mutex<HashSet<String>>,
     is_wanted: Notify,
     is_wrong: Notify,
 }
@@ -50,6 +53,7 @@ struct Map {
 /// Where a region is.
 pub(crate) struct Home {
     pub(crate) context: Context,
+    address: String,
     pub(crate) server: Channel,
     is_wrong: AtomicBool,
 }
@@ -71,7 +75,13 @@ impl Regions {
         others.iter().all(|key| map.number(key) == number).then(|| Arc::clone(home))
     }
 
-    /// Says that a region is not there any more, or does not answer there.
+    /// Says that the server of a region does not answer.
+    pub(crate) fn doubt_server(&self, home: &Home) {
+        self.silent.lock().insert(home.address.clone());
+        self.doubt(home);
+    }
+
+    /// Says that a region is not there any more.
     pub(crate) fn doubt(&self, home: &Home) {
         if !home.is_wrong.swap(true, Ordering::Relaxed) {
             self.is_wrong.notify_one();
@@ -90,6 +100,8 @@ pub(crate) async fn keep_known(cluster: Arc<Cluster>, options: TikvOptions) {
     let mut servers = HashMap::new();
     cluster.connection.connected().await;
     while cluster.connection.check_open().is_ok() {
+        let silent = mem::take(&mut *cluster.regions.silent.lock());
+        servers.retain(|address, _| !silent.contains(address));
         match timeout(options.timeout, learn(&options, &mut servers)).await {
             Ok(Ok(map)) => *cluster.regions.map.write() = Arc::new(map),
             Ok(Err(error)) => tracing::debug!(%error, "the regions are not known"),
@@ -106,22 +118,24 @@ pub(crate) async fn keep_known(cluster: Arc<Cluster>, options: TikvOptions) {
 async fn learn(options: &TikvOptions, servers: &mut HashMap<String, Channel>) -> Result<Map> {
     let (placed, addresses) = regions(options).await?;
     let starts = placed.iter().skip(1).map(|region| region.start.clone()).collect();
-    // There, keys have something before them that only the client knows how to put there.
-    if options.keyspace.is_some() {
+    // In a keyspace, keys have something before them that only the client knows how to put there.
+    if options.keyspace.is_some() || !options.is_direct {
         return Ok(Map { starts, homes: Vec::new() });
     }
     let security = security(options)?;
     servers.retain(|address, _| addresses.values().any(|known| known == address));
     let new = addresses.values().filter(|address| !servers.contains_key(*address));
+    let patience = options.request_timeout.min(options.timeout / 4);
     let connected = join_all(new.map(async |address| {
-        let server = timeout(options.request_timeout, security.connect(address, |server| server)).await;
+        let server = timeout(patience, security.connect(address, |server| server)).await;
         Some((address.clone(), server.ok()?.ok()?))
     }));
     servers.extend(connected.await.into_iter().flatten());
     let homes = placed.into_iter().map(|Placed { id, epoch, leader, .. }| {
-        let server = servers.get(addresses.get(&leader.server)?)?.clone();
+        let address = addresses.get(&leader.server)?.clone();
+        let server = servers.get(&address)?.clone();
         let context = Context { region: id, epoch, peer: Some(leader) };
-        Some(Arc::new(Home { context, server, is_wrong: AtomicBool::new(false) }))
+        Some(Arc::new(Home { context, address, server, is_wrong: AtomicBool::new(false) }))
     });
     Ok(Map { starts, homes: homes.collect() })
 }
