@@ -219,23 +219,23 @@ fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
     {
         return Some(Gate::Latch(latch));
     }
-    if !keyspace.capabilities().shared || !steps.iter().all(Step::is_brief) {
+    let writes = steps.iter().any(Step::may_write);
+    // A pipeline that only reads shares requests among its own commands, and their replies may be long.
+    let may_share = writes || steps.len() == 1;
+    if !may_share || !keyspace.capabilities().shared || !steps.iter().all(Step::is_brief) {
         return None;
     }
     let slots: Option<BTreeSet<u16>> = steps.iter().map(Step::slot).collect();
     let parts: BTreeSet<u64> = slots?.into_iter().map(|slot| keyspace.partition(slot)).collect();
-    let only = parts.first().filter(|_| parts.len() == 1);
-    match (steps.iter().any(Step::may_write), only) {
-        (true, Some(&part)) => Some(Gate::Writes(part)),
-        (true, None) => {
+    Some(match parts.first().filter(|_| parts.len() == 1) {
+        Some(&part) if writes => Gate::Writes(part),
+        Some(&part) => Gate::Reads(part),
+        None => {
             let mut hasher = DefaultHasher::new();
             parts.hash(&mut hasher);
-            Some(Gate::WritesAcross(hasher.finish()))
+            Gate::WritesAcross(hasher.finish())
         }
-        (false, Some(&part)) if steps.len() == 1 => Some(Gate::Reads(part)),
-        // It shares requests among its own commands, and their replies may be long.
-        (false, _) => None,
-    }
+    })
 }
 
 impl Drop for Pass<'_> {
