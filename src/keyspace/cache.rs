@@ -1,10 +1,10 @@
 use std::{
-    hash::BuildHasher,
+    hash::{BuildHasher, BuildHasherDefault, Hasher},
     mem,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use foldhash::quality::RandomState;
 use quick_cache::{Weighter, sync};
 use respgate_backend_api::Write;
@@ -24,7 +24,8 @@ type Value = Option<Bytes>;
 /// a reader has found in the store is kept only if nothing under its stamp has changed since the epoch that it noted
 /// before it opened its snapshot, so that it cannot bring an old value back.
 pub(super) struct RecordCache {
-    entries: sync::Cache<Box<[u8]>, Entry, ByBytes, RandomState>,
+    /// By the hash of their names. Of two records of one hash there is room for one.
+    entries: sync::Cache<u64, Entry, ByBytes, BuildHasherDefault<Hashed>>,
     stamps: Box<[AtomicU64]>,
     hasher: RandomState,
     epoch: AtomicU64,
@@ -32,9 +33,51 @@ pub(super) struct RecordCache {
 
 #[derive(Clone)]
 struct Entry {
-    value: Option<Box<[u8]>>,
+    known: Known,
     /// The stamp when the value was the store's. The entry is in use for as long as it stays the same.
     stamp: Stamp,
+}
+
+/// A record in one piece: what takes time about an entry is to reach its memory, once for each piece.
+#[derive(Clone)]
+struct Known {
+    /// The name, and behind it the value.
+    bytes: Box<[u8]>,
+    name_bytes: usize,
+    exists: bool,
+}
+
+impl Known {
+    fn new(name: &[u8], value: &Value) -> Self {
+        let bytes = [name, value.as_deref().unwrap_or_default()].concat().into_boxed_slice();
+        Self { bytes, name_bytes: name.len(), exists: value.is_some() }
+    }
+
+    fn is_of(&self, name: &[u8]) -> bool {
+        self.name_bytes == name.len() && self.bytes.starts_with(name)
+    }
+
+    fn into_value(self) -> Value {
+        let mut value = Bytes::from(self.bytes);
+        value.advance(self.name_bytes);
+        self.exists.then_some(value)
+    }
+}
+
+/// Gives back the hash that it is given.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, _: &[u8]) {}
 }
 
 /// When something was last changed: the epoch after that, and in the low bits how many commits are changing it now.
@@ -66,12 +109,12 @@ impl Stamp {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<Box<[u8]>, Entry> for ByBytes {
-    fn weight(&self, record: &Box<[u8]>, entry: &Entry) -> u64 {
-        /// About what an entry takes beside its bytes: two allocations, the table's slot, the links.
+impl Weighter<u64, Entry> for ByBytes {
+    fn weight(&self, _: &u64, entry: &Entry) -> u64 {
+        /// About what an entry takes beside its bytes: the entry itself, the table's slot, the links, the allocation.
         const OVERHEAD_BYTES: usize = 96;
 
-        (record.len() + entry.value.as_ref().map_or(0, |value| value.len()) + OVERHEAD_BYTES) as u64
+        (entry.known.bytes.len() + OVERHEAD_BYTES) as u64
     }
 }
 
@@ -86,15 +129,19 @@ impl RecordCache {
         let expected = bytes / EXPECTED_ENTRY_BYTES;
         let stamps = (expected * STAMPS_PER_ENTRY).max(1);
         let capacity = bytes.saturating_sub(stamps * size_of::<AtomicU64>() as u64);
-        let hasher = RandomState::default();
         let entries = sync::Cache::with(
             usize::try_from(expected).unwrap_or(usize::MAX),
             capacity,
             ByBytes,
-            hasher.clone(),
+            BuildHasherDefault::default(),
             sync::DefaultLifecycle::default(),
         );
-        Self { entries, stamps: (0..stamps).map(|_| AtomicU64::new(0)).collect(), hasher, epoch: AtomicU64::new(0) }
+        Self {
+            entries,
+            stamps: (0..stamps).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::default(),
+            epoch: AtomicU64::new(0),
+        }
     }
 
     /// Where the commits stand. Entries and snapshots seen while it stays the same are of one moment.
@@ -109,12 +156,13 @@ impl RecordCache {
 
     /// What is known by the name `name`, and goes out of use with what `stamped` names.
     pub(super) fn get_under(&self, stamped: &[u8], name: &[u8]) -> Option<Value> {
+        let (stamped, hash) = self.hashes(stamped, name);
         let stamp = Stamp(self.stamp(stamped)?.load(Ordering::SeqCst));
         if !stamp.is_settled() {
             return None;
         }
-        let entry = self.entries.get(name).filter(|entry| entry.stamp == stamp)?;
-        Some(entry.value.map(Bytes::from))
+        let entry = self.entries.get(&hash).filter(|entry| entry.stamp == stamp && entry.known.is_of(name))?;
+        Some(entry.known.into_value())
     }
 
     /// Keeps what a snapshot says about a record. `seen` is the epoch as noted before the snapshot was opened.
@@ -124,21 +172,22 @@ impl RecordCache {
 
     /// Keeps what a snapshot says by the name `name`, until what `stamped` names is changed.
     pub(super) fn fill_under(&self, stamped: &[u8], name: &[u8], value: &Value, seen: u64) {
+        let (stamped, hash) = self.hashes(stamped, name);
         let Some(stamp) = self.stamp(stamped) else { return };
         let stamp = Stamp(stamp.load(Ordering::SeqCst));
         if stamp.is_settled() && stamp.changed_at() <= seen {
-            self.insert(name, value, stamp);
+            self.entries.insert(hash, Entry { known: Known::new(name, value), stamp });
         }
     }
 
     /// Announces a commit that changes these records and collections, which its unit has latched.
     pub(super) fn begin_commit<'w>(&self, changes: impl Iterator<Item = Change<'w>>) -> Commit<'_> {
         let changes = changes.map(|change| {
-            let position = self.position(change.stamped);
-            if let Some(stamp) = self.stamps.get(position) {
+            let hash = self.hash(change.stamped);
+            if let Some(stamp) = self.stamp(hash) {
                 stamp.fetch_add(1, Ordering::SeqCst);
             }
-            (position, change.kept.map(|write| Box::new(write.clone())))
+            (hash, change.kept.map(|(_, value)| Known::new(change.stamped, value)))
         });
         let changes = changes.collect();
         self.advance();
@@ -165,21 +214,23 @@ impl RecordCache {
         self.entries.weight()
     }
 
-    fn insert(&self, record: &[u8], value: &Value, stamp: Stamp) {
-        self.entries.insert(record.into(), Entry { value: value.as_deref().map(Box::from), stamp });
-    }
-
     fn advance(&self) -> u64 {
         self.epoch.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Where the stamp of a record is.
-    fn position(&self, record: &[u8]) -> usize {
-        usize::try_from(self.hasher.hash_one(record) % self.stamps.len() as u64).unwrap_or_default()
+    fn hash(&self, name: &[u8]) -> u64 {
+        self.hasher.hash_one(name)
     }
 
-    fn stamp(&self, record: &[u8]) -> Option<&AtomicU64> {
-        self.stamps.get(self.position(record))
+    /// The hashes of two names, which mostly are the same.
+    fn hashes(&self, stamped: &[u8], name: &[u8]) -> (u64, u64) {
+        let hash = self.hash(name);
+        (if stamped == name { hash } else { self.hash(stamped) }, hash)
+    }
+
+    /// The stamp of a record, by its hash.
+    fn stamp(&self, hash: u64) -> Option<&AtomicU64> {
+        self.stamps.get(usize::try_from(hash % self.stamps.len() as u64).ok()?)
     }
 }
 
@@ -201,8 +252,8 @@ pub(super) struct Change<'w> {
 /// A commit under way. Dropped without [`Commit::succeeded`], it leaves what it would have changed unknown.
 pub(super) struct Commit<'c> {
     cache: &'c RecordCache,
-    /// Where the stamps are, and what is worth an entry.
-    changes: Vec<(usize, Option<Box<Write>>)>,
+    /// The hashes of what changes, and what is worth an entry.
+    changes: Vec<(u64, Option<Known>)>,
     succeeded: bool,
 }
 
@@ -216,11 +267,11 @@ impl Commit<'_> {
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
         let epoch = self.cache.advance();
-        for (position, write) in mem::take(&mut self.changes) {
-            let Some(stamp) = self.cache.stamps.get(position) else { continue };
+        for (hash, known) in mem::take(&mut self.changes) {
+            let Some(stamp) = self.cache.stamp(hash) else { continue };
             let stamp = update(stamp, |stamp| stamp.changed(epoch, stamp.commits().saturating_sub(1)));
-            if let Some(write) = write.filter(|_| self.succeeded && stamp.is_settled()) {
-                self.cache.insert(&write.0, &write.1, stamp);
+            if let Some(known) = known.filter(|_| self.succeeded && stamp.is_settled()) {
+                self.cache.entries.insert(hash, Entry { known, stamp });
             }
         }
     }

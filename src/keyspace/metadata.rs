@@ -25,8 +25,10 @@ impl Unit<'_> {
         }
         let values = self.snapshot().await?.multi_get(&unknown).await?;
         for (record, value) in unknown.into_iter().zip(values) {
-            if let Some(cache) = &self.keyspace().cache {
-                cache.fill(&record, &value, self.epoch);
+            match &self.keyspace().cache {
+                Some(cache) if self.intent == Intent::Read => cache.fill(&record, &value, self.epoch),
+                Some(_) => self.learned.push(record.clone()),
+                None => {}
             }
             self.overlay.remember(record, value);
         }

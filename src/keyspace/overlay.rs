@@ -37,6 +37,11 @@ impl Overlay {
         self.writes.get(record).cloned().flatten()
     }
 
+    /// True if `record` is among the writes.
+    pub(super) fn has_written(&self, record: &[u8]) -> bool {
+        self.writes.contains_key(record)
+    }
+
     /// True if `record` is among the writes, as deleted.
     pub(super) fn has_deleted(&self, record: &[u8]) -> bool {
         self.writes.get(record).is_some_and(Option::is_none)

@@ -16,7 +16,7 @@ pub struct Unit<'k> {
     keyspace: &'k Keyspace,
     pub(super) intent: Intent,
     now_ms: i64,
-    /// Opened by the first read, or by the commit: a unit that only overwrites reads nothing.
+    /// Opened by the first read: a unit that only overwrites reads nothing, and does without where nobody else writes.
     pub(super) snapshot: Option<Arc<dyn Snapshot>>,
     pub(super) databases: Arc<DatabaseMap>,
     /// The map of databases as the unit found it.
@@ -30,6 +30,8 @@ pub struct Unit<'k> {
     pub(super) trusts_cache: bool,
     /// True if the unit has read records as they were committed last, and can read nothing else.
     pub(super) is_glance: bool,
+    /// Records of metadata that the cache did not know. What is not written is kept when the unit ends, what is with it.
+    pub(super) learned: Vec<Bytes>,
     /// Garbage that the unit leaves to be collected: where, and how many elements.
     pub(super) litter: Vec<(Place, u64)>,
     litter_before: usize,
@@ -72,6 +74,7 @@ impl<'k> Unit<'k> {
             epoch,
             trusts_cache: false,
             is_glance: false,
+            learned: Vec::new(),
             litter: Vec::new(),
             litter_before: 0,
             expired: 0,
@@ -242,6 +245,18 @@ impl<'k> Unit<'k> {
         }
     }
 
+    /// Keeps what the snapshot says about metadata that the unit does not change.
+    fn keep_learned(&mut self) {
+        let Some(cache) = &self.keyspace.cache else { return };
+        for record in mem::take(&mut self.learned) {
+            if !self.overlay.has_written(&record)
+                && let Some(value) = self.overlay.get(&record)
+            {
+                cache.fill(&record, value, self.epoch);
+            }
+        }
+    }
+
     /// How many elements [`Unit::scan_ahead`] should read: few at first, for nobody knows how long they are, and none once
     /// there was a long one.
     pub fn ahead(&self) -> u64 {
@@ -304,19 +319,21 @@ impl<'k> Unit<'k> {
     /// # Errors
     /// [`Conflict`](respgate_backend_api::Error::Conflict): nothing was written, run the unit again.
     pub async fn commit(mut self) -> Result<()> {
+        self.keep_learned();
         if !self.overlay.has_writes() {
             // A change that changed nothing, such as a list of one element that is rotated, is still one to who watches.
             self.keyspace.watches.mark_changed(&self.touched);
             return Ok(());
         }
         let order_updates = self.journal_orders();
-        let snapshot = self.snapshot().await?;
         if self.keyspace.capabilities.shared {
+            let snapshot = self.snapshot().await?;
             self.stamp_changes()?;
             self.put_databases_in_use(&*snapshot).await?;
         }
         let has_changed_databases = self.has_changed_databases();
         let guards = mem::take(&mut self.guards);
+        let snapshot = if guards.is_empty() { self.snapshot.take() } else { Some(self.snapshot().await?) };
         let (writes, read_before) = self.overlay.into_writes();
         let announced = self.keyspace.cache.as_ref().map(|cache| {
             let codec = &self.keyspace.codec;
@@ -334,7 +351,10 @@ impl<'k> Unit<'k> {
             cache.begin_commit(records.chain(collections))
         });
         let names = self.keyspace.announce_names(&writes, |record| read_before.get(record)?.as_ref());
-        let committed = snapshot.commit(WriteSet { writes, guards }).await;
+        let committed = match snapshot {
+            Some(snapshot) => snapshot.commit(WriteSet { writes, guards }).await,
+            None => self.keyspace.backend.write(writes).await,
+        };
         if let Some(names) = names {
             names.over();
         }

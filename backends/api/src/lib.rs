@@ -49,6 +49,14 @@ pub trait KvBackend: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Applies `writes`, one per key and in ascending order of keys: all of them or none. It returns when the store has them.
+    ///
+    /// The same as a [`Snapshot::commit`] without guards on a snapshot opened now, for who has nothing to read before; a
+    /// store where that is cheaper says how.
+    async fn write(&self, writes: Vec<Write>) -> Result<()> {
+        self.snapshot().await?.commit(WriteSet { writes, guards: Vec::new() }).await
+    }
+
     /// Deletes every key in `range` that was there when the call began.
     ///
     /// Not atomic: a crash or an error may leave some of the keys, and snapshots opened meanwhile may see any part of

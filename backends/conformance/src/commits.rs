@@ -24,6 +24,25 @@ pub async fn a_commit_puts_and_deletes_together(store: &dyn KvBackend) {
     assert_eq!(values, [Some(Bytes::from("3")), None, Some(Bytes::from("4"))]);
 }
 
+/// What is written without a snapshot is there like what a snapshot commits: all of it, or nothing if it is too large.
+pub async fn a_write_needs_no_snapshot(store: &dyn KvBackend) {
+    let area = Area::new(store, "no snapshot").await;
+    let keys = [area.key("new"), area.key("old"), area.tagged_key("s#", "new")];
+    area.put(&keys[1], "1").await;
+    let before = area.snapshot().await;
+    let WriteSet { writes, .. } = write_set([put(&keys[0], "2"), (keys[1].clone(), None), put(&keys[2], "3")], []);
+    assert_eq!(store.write(writes).await, Ok(()));
+    let values = area.snapshot().await.multi_get(&keys).await.unwrap();
+    assert_eq!(values, [Some(Bytes::from("2")), None, Some(Bytes::from("3"))]);
+    assert_eq!(before.multi_get(&keys).await.unwrap(), [None, Some(Bytes::from("1")), None]);
+    assert_eq!(store.write(Vec::new()).await, Ok(()));
+
+    let too_long = area.key(vec![b'x'; store.capabilities().key_bytes_max]);
+    let WriteSet { writes, .. } = write_set([put(&keys[1], "4"), put(&too_long, "5")], []);
+    assert!(matches!(store.write(writes).await, Err(Error::TooLarge(_))));
+    assert_eq!(area.get(&keys[1]).await, None);
+}
+
 /// A write set without writes and guards commits, whatever happened since the snapshot.
 pub async fn an_empty_commit_succeeds(store: &dyn KvBackend) {
     let area = Area::new(store, "empty commit").await;

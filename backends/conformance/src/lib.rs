@@ -60,6 +60,7 @@ async fn run_on_open_store(shared: &Arc<dyn KvBackend>) {
 
     a_commit_is_seen_by_the_next_snapshot(store).await;
     a_commit_puts_and_deletes_together(store).await;
+    a_write_needs_no_snapshot(store).await;
     an_empty_commit_succeeds(store).await;
     deleting_a_missing_key_succeeds(store).await;
     a_snapshot_that_is_dropped_writes_nothing(store).await;

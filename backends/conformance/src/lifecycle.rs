@@ -55,6 +55,7 @@ pub async fn a_closed_store_answers_unavailable(store: &dyn KvBackend) {
     assert_eq!(store.close().await, Ok(()));
 
     assert_unavailable(store.snapshot().await);
+    assert_unavailable(store.write(vec![put(&key, "2")]).await);
     assert_unavailable(store.delete_range(area.range("m#")).await);
     assert_unavailable(store.health().await);
     assert_unavailable(store.statistics().await);

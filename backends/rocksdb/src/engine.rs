@@ -10,6 +10,7 @@ use tokio::task;
 
 use crate::error;
 use crate::family::{Families, Family};
+use crate::fetch::Fetches;
 use crate::group::Group;
 use crate::open;
 use crate::options::{RocksdbOptions, SyncMode};
@@ -40,6 +41,7 @@ pub(crate) struct Engine {
     /// check and its write.
     pub(crate) commits: RwLock<()>,
     pub(crate) group: Group,
+    pub(crate) fetches: Fetches,
     pub(crate) reclaim: Reclaim,
     pub(crate) readers: Readers,
     closed: AtomicBool,
@@ -76,6 +78,7 @@ impl Engine {
             impatient: tuning::impatient_write(),
             commits: RwLock::new(()),
             group: Group::default(),
+            fetches: Fetches::default(),
             reclaim: Reclaim::default(),
             readers: Readers::default(),
             closed: AtomicBool::new(false),

@@ -18,9 +18,13 @@ use tokio::sync::oneshot;
 use tokio::task;
 
 use crate::engine::{Engine, blocking};
+use crate::limits;
 
-/// The most bytes that are written together: about a millisecond of work, if nobody has to wait.
+/// The most bytes that are written on the thread that polls: about a millisecond of work, if nobody has to wait.
 const BYTES_MAX: usize = 128 << 10;
+
+/// The most bytes of a commit that waits for others. The cost of larger ones lies in their bytes, which are not shared.
+const SHARED_BYTES_MAX: usize = 4 << 10;
 
 /// Commits that are written at once after one that nobody joined.
 const ALONE: u32 = 15;
@@ -46,8 +50,29 @@ struct Waiting {
     written: oneshot::Sender<Result<()>>,
 }
 
-/// Commits `writes`, which are `bytes` long, with those of other tasks. Each commit stays atomic by itself.
-pub(crate) async fn commit(engine: &Arc<Engine>, writes: Vec<Write>, bytes: usize) -> Result<()> {
+/// Writes all of `writes` or nothing, together with what other tasks write if that pays.
+pub(crate) async fn write(engine: &Arc<Engine>, writes: Vec<Write>) -> Result<()> {
+    let bytes = limits::check(&writes)?;
+    if writes.is_empty() {
+        return Ok(());
+    }
+    if bytes <= SHARED_BYTES_MAX {
+        return join(engine, writes, bytes).await;
+    }
+    if bytes <= BYTES_MAX
+        && let Some(written) = engine.try_write(writes.iter())
+    {
+        return written;
+    }
+    let engine = Arc::clone(engine);
+    blocking(move || {
+        let _shared = engine.commits.read();
+        engine.write(writes.iter())
+    })
+    .await
+}
+
+async fn join(engine: &Arc<Engine>, writes: Vec<Write>, bytes: usize) -> Result<()> {
     if engine.group.goes_alone()
         && let Some(written) = engine.try_write(writes.iter())
     {
@@ -81,7 +106,7 @@ async fn write_waiting(engine: Arc<Engine>) {
         })
         .collect();
         let (writes, writers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.writes, one.written)).unzip();
-        let written = write(&engine, writes).await;
+        let written = write_group(&engine, writes).await;
         for writer in writers {
             // A task that is gone needs no answer.
             let _ = writer.send(written.clone());
@@ -89,7 +114,7 @@ async fn write_waiting(engine: Arc<Engine>) {
     }
 }
 
-async fn write(engine: &Arc<Engine>, group: Vec<Vec<Write>>) -> Result<()> {
+async fn write_group(engine: &Arc<Engine>, group: Vec<Vec<Write>>) -> Result<()> {
     if let Some(written) = engine.try_write(group.iter().flatten()) {
         return written;
     }

@@ -14,6 +14,7 @@ mod deletion;
 mod engine;
 mod error;
 mod family;
+mod fetch;
 mod group;
 mod limits;
 mod lookup;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use respgate_backend_api::{Access, Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics};
+use respgate_backend_api::{Access, Capabilities, Error, KeyRange, KvBackend, Result, Snapshot, Statistics, Write};
 
 use engine::{Engine, blocking};
 pub use options::{Compression, RocksdbOptions, SyncMode};
@@ -146,6 +147,12 @@ impl KvBackend for RocksdbBackend {
     /// Latches keep the units of the one process apart, so none starves.
     async fn locking_snapshot(&self, _: &[Bytes]) -> Result<Arc<dyn Snapshot>> {
         self.snapshot().await
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<()> {
+        let engine = self.engine()?;
+        engine.check_open()?;
+        group::write(&engine, writes).await
     }
 
     async fn delete_range(&self, range: KeyRange) -> Result<()> {

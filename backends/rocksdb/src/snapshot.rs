@@ -8,17 +8,15 @@ use rocksdb::{DBPinnableSlice, ReadOptions};
 use crate::engine::{Engine, blocking};
 use crate::error::{self, is_incomplete};
 use crate::family::Family;
+use crate::fetch::fetch;
 use crate::group;
 use crate::limits;
 use crate::pinned::PinnedSnapshot;
 use crate::readers::Reader;
 use crate::tuning::{self, Reach};
 
-/// The most bytes that a scan collects, or a commit writes, on the thread that polls it: about a millisecond of work.
+/// The most bytes that a scan collects on the thread that polls it: about a millisecond of work.
 const INLINE_BYTES_MAX: usize = 128 << 10;
-
-/// The most bytes of a commit that waits for others. The cost of larger ones lies in their bytes, which are not shared.
-const GROUP_BYTES_MAX: usize = 4 << 10;
 
 /// The most keys that are looked up on the thread that polls: about a millisecond of work.
 const INLINE_KEYS_MAX: usize = 1_024;
@@ -135,13 +133,9 @@ impl View {
         iterator.status().map(|()| true)
     }
 
-    /// Commits on a thread that may wait.
+    /// Checks guards and writes, on a thread that may wait.
     fn commit(&self, writes: &WriteSet) -> Result<()> {
         let engine = self.engine();
-        if writes.guards.is_empty() {
-            let _shared = engine.commits.read();
-            return engine.write(writes.writes.iter());
-        }
         let _alone = engine.commits.write();
         self.check_guards(&writes.guards)?;
         if writes.writes.is_empty() { Ok(()) } else { engine.write(writes.writes.iter()) }
@@ -217,7 +211,7 @@ impl Snapshot for RocksdbSnapshot {
             found => return found.map_err(error::of_read),
         }
         let (view, key) = (Arc::clone(&self.view), Bytes::copy_from_slice(key));
-        blocking(move || view.get(&key, &view.disk_reads()).map_err(error::of_read)).await
+        fetch(self.view.engine(), 1, move || view.get(&key, &view.disk_reads()).map_err(error::of_read)).await
     }
 
     async fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
@@ -232,7 +226,7 @@ impl Snapshot for RocksdbSnapshot {
         }
         let wanted: Vec<_> = unreached.into_iter().filter_map(|slot| Some((slot, keys.get(slot)?.clone()))).collect();
         let view = Arc::clone(&self.view);
-        blocking(move || {
+        fetch(self.view.engine(), wanted.len(), move || {
             view.multi_get_from_disk(&wanted, &mut values).map_err(error::of_read)?;
             Ok(values)
         })
@@ -263,20 +257,10 @@ impl Snapshot for RocksdbSnapshot {
     async fn commit(&self, writes: WriteSet) -> Result<()> {
         let engine = self.view.engine();
         engine.check_open()?;
-        limits::check(&writes)?;
-        if writes.is_empty() {
-            return Ok(());
+        if writes.guards.is_empty() {
+            return group::write(engine, writes.writes).await;
         }
-        let bytes = writes.bytes();
-        if writes.guards.is_empty() && bytes <= GROUP_BYTES_MAX {
-            return group::commit(engine, writes.writes, bytes).await;
-        }
-        if writes.guards.is_empty()
-            && bytes <= INLINE_BYTES_MAX
-            && let Some(written) = engine.try_write(writes.writes.iter())
-        {
-            return written;
-        }
+        limits::check(&writes.writes)?;
         let view = Arc::clone(&self.view);
         blocking(move || view.commit(&writes)).await
     }

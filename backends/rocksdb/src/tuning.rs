@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DataBlockIndexType, Options, ReadOptions,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DataBlockIndexType, Env, Options, ReadOptions,
     ReadTier, WriteBufferManager, WriteOptions,
 };
 
@@ -56,6 +56,12 @@ pub(crate) fn database(options: &RocksdbOptions) -> Options {
     // written flush too, and with it the time to recover after a crash.
     database.set_max_total_wal_size(4 * options.write_buffer_bytes as u64);
 
+    // Compactions take what time of the processor clients leave; where they fall behind, RocksDB makes writers wait.
+    // Flushes do not stand back: without them commits would soon wait.
+    if let Ok(mut environment) = Env::new() {
+        environment.lower_thread_pool_cpu_priority();
+        database.set_env(&environment);
+    }
     database.set_max_background_jobs(to_c_int(options.background_jobs).max(2));
     database.set_max_open_files(to_c_int(options.open_files_max));
     // Write back steadily instead of in one burst, for which commits would wait.
