@@ -407,6 +407,10 @@ impl<'k> Unit<'k> {
                 self.snapshot = Some(Arc::clone(&snapshot));
                 return Ok(snapshot);
             }
+            if self.trusts_cache {
+                // What the unit found there was in other databases.
+                return Err(respgate_backend_api::Error::Conflict.into());
+            }
             self.databases_found = Arc::clone(&databases);
             self.databases = databases;
         }
