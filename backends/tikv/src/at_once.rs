@@ -42,9 +42,9 @@ pub(crate) async fn commit(
     let deadline = deadline.min(Instant::now() + cluster.request_timeout);
     let answer: PrewriteResponse = match timeout_at(deadline, ask(&home, "/tikvpb.Tikv/KvPrewrite", request)).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(status)) => {
+        Ok(Err(error)) => {
             cluster.regions.doubt_server(&home);
-            return match Failure::of_status(status) {
+            return match Failure::of(&error) {
                 // It was not sent.
                 Failure::Moved(_) => None,
                 failure => Some(Err(failure.of_commit())),

@@ -2,7 +2,8 @@
 //! client can take over if the region is not where it was.
 
 use prost::Message;
-use tonic::{Status, client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery};
+use tikv_client::Error;
+use tonic::{client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery, transport::Channel};
 
 use crate::{
     connection::MESSAGE_BYTES_MAX,
@@ -11,15 +12,24 @@ use crate::{
 };
 
 /// Asks the leader of a region.
-pub(crate) async fn ask<Q, A>(home: &Home, method: &'static str, question: Q) -> Result<A, Status>
+pub(crate) async fn ask<Q, A>(home: &Home, method: &'static str, question: Q) -> Result<A, Error>
 where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut grpc = Grpc::new(home.server.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
+    let mut server = Grpc::new(home.server.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    call(&mut server, method, question).await
+}
+
+/// Asks a server of the cluster.
+pub(crate) async fn call<Q, A>(server: &mut Grpc<Channel>, method: &'static str, question: Q) -> Result<A, Error>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    server.ready().await?;
     let codec: ProstCodec<Q, A> = ProstCodec::default();
-    Ok(grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await?.into_inner())
+    Ok(server.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await?.into_inner())
 }
 
 /// Which region a request is for.

@@ -2,7 +2,6 @@ use std::{error::Error as StdError, io, iter};
 
 use respgate_backend_api::Error;
 use tikv_client::{Error as ClientError, ProtoKeyError, ProtoRegionError};
-use tonic::Status;
 
 /// gRPC's RESOURCE_EXHAUSTED and OUT_OF_RANGE: the answer is more than the server sends, or than we receive.
 const TOO_LARGE: [i32; 2] = [8, 11];
@@ -56,11 +55,6 @@ impl Failure {
             }
             _ => Self::Lost("the client of the cluster failed".to_owned()),
         }
-    }
-
-    /// What a status means that a server, or the way to it, has given.
-    pub(crate) fn of_status(status: Status) -> Self {
-        Self::of(&ClientError::GrpcAPI(status))
     }
 
     /// The most serious of several: what may have happened must not be forgotten.

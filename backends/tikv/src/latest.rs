@@ -9,8 +9,8 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use prost::Message;
+use tikv_client::Error;
 use tokio::time::timeout;
-use tonic::Status;
 
 use crate::{
     cluster::Cluster,
@@ -37,8 +37,8 @@ pub(crate) async fn read_latest(cluster: &Cluster, keys: &[Bytes]) -> Option<Vec
             cluster.regions.doubt(&home);
             None
         }
-        Ok(Err(status)) => {
-            if Failure::of_status(status) != Failure::AnswerTooLarge {
+        Ok(Err(error)) => {
+            if Failure::of(&error) != Failure::AnswerTooLarge {
                 cluster.regions.doubt_server(&home);
             }
             None
@@ -58,7 +58,7 @@ enum Answer {
     Moved,
 }
 
-async fn get(home: &Home, keys: Vec<Vec<u8>>) -> Result<Answer, Status> {
+async fn get(home: &Home, keys: Vec<Vec<u8>>) -> Result<Answer, Error> {
     let key = keys.into_iter().next().unwrap_or_default();
     let request = GetRequest { context: Some(home.context.clone()), key, version: u64::MAX };
     let found: GetResponse = ask(home, "/tikvpb.Tikv/KvGet", request).await?;
@@ -69,7 +69,7 @@ async fn get(home: &Home, keys: Vec<Vec<u8>>) -> Result<Answer, Status> {
     })
 }
 
-async fn batch_get(home: &Home, keys: Vec<Vec<u8>>) -> Result<Answer, Status> {
+async fn batch_get(home: &Home, keys: Vec<Vec<u8>>) -> Result<Answer, Error> {
     let mut distinct = keys.clone();
     distinct.sort_unstable();
     distinct.dedup();

@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use prost::Message;
 use respgate_backend_api::{Error, Result};
 use tikv_client::SecurityManager;
-use tonic::{client::Grpc, codec::ProstCodec, codegen::http::uri::PathAndQuery, transport::Channel};
+use tonic::{client::Grpc, transport::Channel};
 
-use crate::{TikvOptions, failure::Failure};
+use crate::{TikvOptions, direct::call, failure::Failure};
 
 /// Regions of one answer.
 const PAGE: i32 = 1_024;
@@ -121,10 +121,7 @@ impl Leader {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        self.grpc.ready().await.map_err(|error| unavailable(&error.into()))?;
-        let codec: ProstCodec<Q, A> = ProstCodec::default();
-        let answer = self.grpc.unary(tonic::Request::new(question), PathAndQuery::from_static(method), codec).await;
-        Ok(answer.map_err(|status| unavailable(&status.into()))?.into_inner())
+        call(&mut self.grpc, method, question).await.map_err(|error| unavailable(&error))
     }
 }
 
