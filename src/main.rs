@@ -87,12 +87,13 @@ fn serve(settings: Arc<Settings>) -> Result<(), Box<dyn Error>> {
         }
         let backend = open_backend(&settings, Access::Create).await?;
         let server = Server::bind(settings, Arc::clone(&backend)).await?;
+        // Before it says that it listens: who has read that may ask for its figures.
+        admin.watch(&server);
         for address in server.addresses() {
             tracing::info!("listening on {address}");
         }
         let shutdown = CancellationToken::new();
         tokio::spawn(cancel_on_signal(shutdown.clone(), Signals::new()?));
-        admin.watch(&server);
         server.run(shutdown).await;
         backend.close().await?;
         tracing::info!("closed");
