@@ -6,8 +6,8 @@
 //!   requests of its own, and what a request costs is the request, not the key that it names.
 //!
 //! So whoever finds such a *gate* taken joins the *crowd* before it instead. A task carries out a crowd as one unit, with
-//! one commit, while the next crowd gathers. Nobody waits for a gate at which nobody else is, nor long for a part of the store
-//! that does not answer.
+//! one commit, while the next crowd gathers. Nobody waits for a gate at which nobody else is, or lately was, nor long for a
+//! part of the store that does not answer.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
@@ -285,14 +285,17 @@ impl Drop for Host<'_> {
 async fn carry_out(gateway: Arc<Gateway>, gate: Gate) {
     let mut host = Host { gateway: &gateway, gate, has_guests: true };
     loop {
+        // Everybody whose request has arrived has his turn before, and those who were answered have sent the next, perhaps.
+        task::yield_now().await;
         let guests = gateway.crowds.next(gate, gate.room(&gateway));
         if guests.is_empty() {
             host.has_guests = false;
             return;
         }
+        if let Gate::Latch(latch) = gate {
+            gateway.keyspace.latches().note_crowd(latch, guests.len() > 1);
+        }
         serve(&gateway, gate, guests).await;
-        // By then those who were answered have sent their next requests, perhaps.
-        task::yield_now().await;
     }
 }
 

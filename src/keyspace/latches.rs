@@ -1,4 +1,7 @@
-use std::hash::BuildHasher;
+use std::{
+    hash::BuildHasher,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use foldhash::quality::RandomState;
@@ -13,8 +16,15 @@ const COUNT: usize = 8192;
 /// Keys share a fixed number of latches by hash. They are always taken in ascending order, so units cannot wait for
 /// each other in a circle.
 pub struct Latches {
-    latches: Vec<Mutex<()>>,
+    latches: Vec<Latch>,
     hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Latch {
+    mutex: Mutex<()>,
+    /// True if those who came for it lately came together.
+    is_crowded: AtomicBool,
 }
 
 /// The keys that a unit declares before it starts.
@@ -34,7 +44,7 @@ pub struct LatchGuards<'a> {
 impl Latches {
     /// A new set of latches, all free.
     pub fn new() -> Self {
-        Self { latches: (0..COUNT).map(|_| Mutex::new(())).collect(), hasher: RandomState::default() }
+        Self { latches: (0..COUNT).map(|_| Latch::default()).collect(), hasher: RandomState::default() }
     }
 
     /// Waits for all the latches of `scope`.
@@ -52,12 +62,21 @@ impl Latches {
         LatchGuards { _held: held.into_iter().flatten().collect() }
     }
 
-    /// The number of the latch that all of `names` need, if there is one such latch and somebody holds it now.
+    /// The number of the latch that all of `names` need, if there is one such latch, and somebody holds it now or others
+    /// will probably come for it in a moment.
     pub fn contended<'n>(&self, names: impl IntoIterator<Item = &'n Bytes>) -> Option<usize> {
         let mut positions = names.into_iter().map(|name| self.position(name));
         let first = positions.next()?;
-        let latch = self.latches.get(first)?;
-        (latch.try_lock().is_err() && positions.all(|position| position == first)).then_some(first)
+        let Latch { mutex, is_crowded } = self.latches.get(first)?;
+        let is_contended = is_crowded.load(Ordering::Relaxed) || mutex.try_lock().is_err();
+        (is_contended && positions.all(|position| position == first)).then_some(first)
+    }
+
+    /// Notes whether those who have just come for a latch came together, which is probably so the next time.
+    pub fn note_crowd(&self, position: usize, is_crowd: bool) {
+        if let Some(latch) = self.latches.get(position) {
+            latch.is_crowded.store(is_crowd, Ordering::Relaxed);
+        }
     }
 
     async fn lock_all(&self, ascending: impl IntoIterator<Item = usize>) -> Vec<Option<MutexGuard<'_, ()>>> {
@@ -69,11 +88,11 @@ impl Latches {
     }
 
     async fn lock(&self, position: usize) -> Option<MutexGuard<'_, ()>> {
-        let latch = self.latches.get(position)?;
+        let Latch { mutex, .. } = self.latches.get(position)?;
         // Almost always free: then there is nothing to wait for, and nobody who waits is overtaken.
-        match latch.try_lock() {
+        match mutex.try_lock() {
             Ok(held) => Some(held),
-            Err(_) => Some(latch.lock().await),
+            Err(_) => Some(mutex.lock().await),
         }
     }
 
@@ -109,5 +128,22 @@ mod tests {
         drop(held);
         // Awaited, because the runtime makes a task that takes so many latches yield in between.
         latches.acquire(Scope::Everything).await;
+    }
+
+    #[tokio::test]
+    async fn a_latch_is_contended_while_it_is_held_and_after_a_crowd_came_for_it() {
+        let latches = Latches::new();
+        let [a, b] = [&Bytes::from("a"), &Bytes::from("b")];
+        assert_eq!(latches.contended([a]), None);
+        let held = latches.acquire(Scope::Keys(&[b"a"])).await;
+        let latch = latches.contended([a]);
+        assert!(latch.is_some_and(|latch| latches.contended([a, a]) == Some(latch)));
+        assert_eq!(latches.contended([a, b]), None);
+        drop(held);
+        assert_eq!(latches.contended([a]), None);
+        latches.note_crowd(latch.unwrap(), true);
+        assert_eq!((latches.contended([a]), latches.contended([b])), (latch, None));
+        latches.note_crowd(latch.unwrap(), false);
+        assert_eq!(latches.contended([a]), None);
     }
 }
