@@ -1,7 +1,5 @@
 //! Sets.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use super::{
@@ -116,7 +114,7 @@ enum Algebra {
 }
 
 impl Algebra {
-    async fn of(self, context: &mut Context<'_>, keys: &[Key]) -> Result<BTreeSet<Bytes>> {
+    async fn of(self, context: &mut Context<'_>, keys: &[Key]) -> Result<Vec<Bytes>> {
         let unit = &mut context.unit;
         Ok(match self {
             Self::Intersection => set::intersection(unit, keys).await?,
@@ -163,7 +161,7 @@ async fn sintercard(context: &mut Context<'_>, mut args: Args<'_>) -> Result<Rep
     Ok(Reply::count(if limit == 0 { members } else { members.min(limit) }))
 }
 
-fn members(members: BTreeSet<Bytes>) -> Reply {
+fn members(members: Vec<Bytes>) -> Reply {
     Reply::Set(members.into_iter().map(Reply::Bulk).collect())
 }
 

@@ -1,6 +1,4 @@
-//! Intersection, union and difference of sets.
-
-use std::collections::BTreeSet;
+//! Intersection, union and difference of sets: of members in the order of bytes, in which they are read.
 
 use bytes::Bytes;
 
@@ -15,42 +13,41 @@ const PROBES: usize = 1_000;
 
 /// The members that are in every set, in the order of bytes. Reads the smallest set whole, the others only where
 /// members are looked for.
-pub async fn intersection(unit: &mut Unit<'_>, keys: &[Key]) -> Result<BTreeSet<Bytes>> {
+pub async fn intersection(unit: &mut Unit<'_>, keys: &[Key]) -> Result<Vec<Bytes>> {
     let mut sets = Vec::with_capacity(keys.len());
-    let mut one_is_missing = false;
     for key in keys {
         // The rest is looked at even if one is missing: a key of another type is an error all the same.
-        match find(unit, key).await? {
-            Some(set) => sets.push((key, set)),
-            None => one_is_missing = true,
-        }
+        sets.extend(find(unit, key).await?);
     }
-    if one_is_missing {
-        return Ok(BTreeSet::new());
+    if sets.len() < keys.len() {
+        return Ok(Vec::new());
     }
-    sets.sort_by_key(|(_, set)| set.counted().unwrap_or(u32::MAX));
+    sets.sort_by_key(|set| set.counted().unwrap_or(u32::MAX));
     let mut sets = sets.into_iter();
-    let Some((smallest, _)) = sets.next() else { return Ok(BTreeSet::new()) };
-    let mut members = all(unit, smallest).await?.unwrap_or_default();
-    for (_, set) in sets {
+    let Some(smallest) = sets.next() else { return Ok(Vec::new()) };
+    let mut members = read_all(unit, &smallest).await?;
+    for set in sets {
         members = retain(unit, &set, members, true).await?;
     }
     Ok(members)
 }
 
 /// The members that are in any of the sets, in the order of bytes.
-pub async fn union(unit: &mut Unit<'_>, keys: &[Key]) -> Result<BTreeSet<Bytes>> {
-    let mut members = BTreeSet::new();
+pub async fn union(unit: &mut Unit<'_>, keys: &[Key]) -> Result<Vec<Bytes>> {
+    let mut members = Vec::new();
     for key in keys {
         members.append(&mut all(unit, key).await?.unwrap_or_default());
     }
+    // The stable sort merges what is in order already.
+    members.sort();
+    members.dedup();
     Ok(members)
 }
 
 /// The members of the first set that are in none of the others, in the order of bytes. Reads the first set whole, the
 /// others only where members are looked for.
-pub async fn difference(unit: &mut Unit<'_>, keys: &[Key]) -> Result<BTreeSet<Bytes>> {
-    let Some((first, others)) = keys.split_first() else { return Ok(BTreeSet::new()) };
+pub async fn difference(unit: &mut Unit<'_>, keys: &[Key]) -> Result<Vec<Bytes>> {
+    let Some((first, others)) = keys.split_first() else { return Ok(Vec::new()) };
     let mut sets = Vec::with_capacity(others.len());
     for key in others {
         sets.extend(find(unit, key).await?);
@@ -67,19 +64,21 @@ pub async fn difference(unit: &mut Unit<'_>, keys: &[Key]) -> Result<BTreeSet<By
 async fn retain(
     unit: &mut Unit<'_>,
     set: &Open<'_>,
-    mut members: BTreeSet<Bytes>,
+    mut members: Vec<Bytes>,
     present: bool,
-) -> Result<BTreeSet<Bytes>> {
+) -> Result<Vec<Bytes>> {
     /// How many elements can be read in order in the time that one takes by itself.
     const CHEAPER: usize = 8;
 
     if set.counted().is_some_and(|count| count as usize <= members.len().saturating_mul(CHEAPER)) {
-        let others = read_all(unit, set).await?;
-        members.retain(|member| others.contains(member) == present);
+        let mut others = read_all(unit, set).await?.into_iter().peekable();
+        members.retain(|member| {
+            while others.next_if(|other| other < member).is_some() {}
+            others.next_if_eq(member).is_some() == present
+        });
         return Ok(members);
     }
-    let members: Vec<Bytes> = members.into_iter().collect();
-    let mut kept = BTreeSet::new();
+    let mut kept = Vec::new();
     for some in members.chunks(PROBES) {
         let found = unit.read_many(records(set, some)).await?;
         kept.extend(

@@ -5,7 +5,7 @@
 
 mod algebra;
 
-use std::{collections::BTreeSet, iter, ops::ControlFlow};
+use std::{iter, ops::ControlFlow};
 
 use bytes::Bytes;
 use respgate_backend_api::Direction;
@@ -103,7 +103,7 @@ pub async fn len(unit: &mut Unit<'_>, key: &Key) -> Result<u64> {
 }
 
 /// Every member, in the order of bytes; `None` if there is no such set.
-pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Option<BTreeSet<Bytes>>> {
+pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Vec<Bytes>>> {
     match find(unit, key).await? {
         Some(set) => read_all(unit, &set).await.map(Some),
         None => Ok(None),
@@ -118,15 +118,14 @@ pub async fn stream(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Elements>> 
     }
 }
 
-async fn read_all(unit: &mut Unit<'_>, set: &Open<'_>) -> Result<BTreeSet<Bytes>> {
+async fn read_all(unit: &mut Unit<'_>, set: &Open<'_>) -> Result<Vec<Bytes>> {
     let mut members = Vec::new();
     walk(unit, set.elements().elements(), Direction::Forward, |record, _| {
         members.push(set.elements().suffix(&record));
         ControlFlow::Continue(())
     })
     .await?;
-    // They come in order, of which a set of all of them at once is built without searching.
-    Ok(members.into_iter().collect())
+    Ok(members)
 }
 
 /// Puts a set of these members in place of whatever is at `key`; without members, nothing is left there.
