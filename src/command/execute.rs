@@ -10,6 +10,7 @@ use respgate_backend_api as backend;
 use super::{
     Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot,
     crowd::{self, Way},
+    elements,
     session::Watched,
 };
 use crate::{
@@ -28,7 +29,7 @@ pub enum Step {
 }
 
 impl Step {
-    fn command(&self) -> Option<(&'static Entry, &[Bytes])> {
+    pub(super) fn command(&self) -> Option<(&'static Entry, &[Bytes])> {
         match self {
             Self::Run(entry, args) => Some((entry, args)),
             Self::Answer(_) => None,
@@ -275,7 +276,12 @@ impl Attempts {
             gateway.statistics.unit_lockings.add(1);
             return Ok(gateway.keyspace.begin_locking(&self.guards).await?);
         }
-        Ok(gateway.keyspace.begin(intent).await?)
+        let mut unit = gateway.keyspace.begin(intent).await?;
+        if self.conflicts > 0 {
+            // What was found before the unit had a moment of its own was changed in between; it need not be so again.
+            unit.ready_to_read().await?;
+        }
+        Ok(unit)
     }
 }
 
@@ -342,7 +348,11 @@ async fn run_once(
     let mut replies = Vec::with_capacity(steps.len());
     let mut reply_bytes = 0;
     let mut clock = Instant::now();
-    for step in steps {
+    let mut foreseen = 0;
+    for (at, step) in steps.iter().enumerate() {
+        if at == foreseen && steps.len() > 1 {
+            foreseen += elements::read_ahead(&mut context, steps.get(at..).unwrap_or_default()).await?;
+        }
         let protocol = context.session.protocol;
         let reply = match step {
             Step::Run(entry, args) => run_command(&mut context, entry, args, &mut clock).await?,

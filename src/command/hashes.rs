@@ -3,12 +3,13 @@
 use bytes::Bytes;
 
 use super::{
-    Access, Args, Command, Context, Error, Flags, KeySpec, Result,
+    Access, Args, Command, Context, ElementSpec, Error, Flags, KeySpec, Result,
     sample::next_sample_with,
     scan::{self, ScanOptions},
     stream::Part,
 };
 use crate::{
+    encoding::Type,
     resp::{Protocol, Reply, integer::parse_integer},
     types::{self, LongDouble, Sample, hash},
 };
@@ -205,6 +206,7 @@ const UPDATES: &[KeySpec] = &[KeySpec::at(1, Access::RW.union(Access::UPDATE))];
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("hdel", -3, WRITE_FAST, |context, args| Box::pin(hdel(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::DELETE))])
+        .elements(ElementSpec::all(Type::Hash).to_count())
         .doc(
             "2.0.0",
             "O(N) where N is the number of fields to be removed.",
@@ -212,15 +214,18 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("hexists", 3, READ_FAST, |context, args| Box::pin(hexists(context, args)))
         .keys(COUNTS)
+        .elements(ElementSpec::one(Type::Hash))
         .doc("2.0.0", "O(1)", "Determines whether a field exists in a hash."),
     Command::new("hget", 3, READ_FAST, |context, args| Box::pin(hget(context, args)))
         .keys(READS)
+        .elements(ElementSpec::one(Type::Hash))
         .doc("2.0.0", "O(1)", "Returns the value of a field in a hash."),
     Command::new("hgetall", 2, READ, |context, args| Box::pin(hgetall(context, args)))
         .keys(READS)
         .doc("2.0.0", "O(N) where N is the size of the hash.", "Returns all fields and values in a hash."),
     Command::new("hincrby", 4, GROW_FAST, |context, args| Box::pin(hincrby(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::UPDATE))])
+        .elements(ElementSpec::one(Type::Hash))
         .doc(
             "2.0.0",
             "O(1)",
@@ -229,6 +234,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("hincrbyfloat", 4, GROW_FAST, |context, args| Box::pin(hincrbyfloat(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::UPDATE))])
+        .elements(ElementSpec::one(Type::Hash))
         .doc(
             "2.6.0",
             "O(1)",
@@ -243,6 +249,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("2.0.0", "O(1)", "Returns the number of fields in a hash."),
     Command::new("hmget", -3, READ_FAST, |context, args| Box::pin(hmget(context, args)))
         .keys(READS)
+        .elements(ElementSpec::all(Type::Hash))
         .doc(
             "2.0.0",
             "O(N) where N is the number of fields being requested.",
@@ -250,6 +257,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("hmset", -4, GROW_FAST, |context, args| Box::pin(hmset(context, args)))
         .keys(UPDATES)
+        .elements(ElementSpec::fields(Type::Hash).to_count())
         .doc("2.0.0", "O(N) where N is the number of fields being set.", "Sets the values of multiple fields."),
     Command::new("hrandfield", -2, READ, |context, args| Box::pin(hrandfield(context, args)))
         .keys(READS)
@@ -261,6 +269,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     Command::new("hset", -4, GROW_FAST, |context, args| Box::pin(hset(context, args)))
         .keys(UPDATES)
+        .elements(ElementSpec::fields(Type::Hash).to_count())
         .doc(
             "2.0.0",
             "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with \
@@ -269,9 +278,11 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("hsetnx", 4, GROW_FAST, |context, args| Box::pin(hsetnx(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::INSERT))])
+        .elements(ElementSpec::one(Type::Hash))
         .doc("2.0.0", "O(1)", "Sets the value of a field in a hash only when the field doesn't exist."),
     Command::new("hstrlen", 3, READ_FAST, |context, args| Box::pin(hstrlen(context, args)))
         .keys(COUNTS)
+        .elements(ElementSpec::one(Type::Hash))
         .doc("3.2.0", "O(1)", "Returns the length of the value of a field."),
     Command::new("hvals", 2, READ, |context, args| Box::pin(hvals(context, args)))
         .keys(READS)

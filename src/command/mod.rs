@@ -13,6 +13,7 @@ mod crowd;
 mod databases;
 mod docs;
 mod dump;
+mod elements;
 mod error;
 mod execute;
 mod expire;
@@ -43,6 +44,7 @@ mod zsets;
 
 pub use args::Args;
 pub use context::Context;
+pub use elements::ElementSpec;
 pub use error::{Error, Result};
 pub use execute::{Replies, Step, execute, execute_transaction};
 pub use gateway::{Gateway, open_sidecar};

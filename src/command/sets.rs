@@ -3,12 +3,13 @@
 use bytes::Bytes;
 
 use super::{
-    Access, Args, Command, Context, Error, Flags, KeySpec, Result,
+    Access, Args, Command, Context, ElementSpec, Error, Flags, KeySpec, Result,
     sample::next_sample,
     scan::{self, ScanOptions},
     stream::Part,
 };
 use crate::{
+    encoding::Type,
     keyspace::Key,
     resp::Reply,
     types::{Sample, set},
@@ -179,6 +180,7 @@ const STORES: &[KeySpec] =
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("sadd", -3, GROW.union(Flags::FAST), |context, args| Box::pin(sadd(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::INSERT))])
+        .elements(ElementSpec::all(Type::Set).to_count())
         .doc(
             "1.0.0",
             "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
@@ -229,12 +231,14 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("sismember", 3, READ_FAST, |context, args| Box::pin(sismember(context, args)))
         .keys(TESTS)
+        .elements(ElementSpec::one(Type::Set))
         .doc("1.0.0", "O(1)", "Determines whether a member belongs to a set."),
     Command::new("smembers", 2, READ, |context, args| Box::pin(smembers(context, args)))
         .keys(READS)
         .doc("1.0.0", "O(N) where N is the set cardinality.", "Returns all members of a set."),
     Command::new("smismember", -3, READ_FAST, |context, args| Box::pin(smismember(context, args)))
         .keys(TESTS)
+        .elements(ElementSpec::all(Type::Set))
         .doc(
             "6.2.0",
             "O(N) where N is the number of elements being checked for membership",
@@ -245,6 +249,7 @@ pub(super) const COMMANDS: &[Command] = &[
             KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::DELETE)),
             KeySpec::at(2, Access::RW.union(Access::INSERT)),
         ])
+        .elements(ElementSpec::at(Type::Set, 3))
         .doc("1.0.0", "O(1)", "Moves a member from one set to another."),
     Command::new("spop", -2, WRITE_FAST, |context, args| Box::pin(spop(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::DELETE))])
@@ -261,6 +266,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     Command::new("srem", -3, WRITE_FAST, |context, args| Box::pin(srem(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::DELETE))])
+        .elements(ElementSpec::all(Type::Set).to_count())
         .doc(
             "1.0.0",
             "O(N) where N is the number of members to be removed.",

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 
 use super::{
-    Args, Context, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic, hashes, info,
-    introspection, lists, object, respgate, scan, server, sets, sort, strings, transactions, unsupported, zsets,
+    Args, Context, ElementSpec, Error, KeySpec, Result, client, config, connection, databases, dump, expire, generic,
+    hashes, info, introspection, lists, object, respgate, scan, server, sets, sort, strings, transactions, unsupported,
+    zsets,
 };
 use crate::resp::Reply;
 
@@ -37,6 +38,8 @@ pub struct Command {
     pub flags: Flags,
     /// Where the keys are among the arguments.
     pub keys: &'static [KeySpec],
+    /// Where elements of the first key are among the arguments, if the command reads them one by one.
+    pub elements: Option<ElementSpec>,
     /// What carries it out.
     pub run: Run,
     /// What carries out a container that is called without a subcommand; most are not to be.
@@ -59,12 +62,29 @@ impl Command {
 
     /// A row for a command that is carried out in a way of its own.
     pub const fn with(name: &'static str, arity: i32, flags: Flags, run: Run) -> Self {
-        Self { name, arity, flags, keys: &[], run, bare: None, categories: &[], summary: "", since: "", complexity: "" }
+        Self {
+            name,
+            arity,
+            flags,
+            keys: &[],
+            elements: None,
+            run,
+            bare: None,
+            categories: &[],
+            summary: "",
+            since: "",
+            complexity: "",
+        }
     }
 
     /// The same row with keys.
     pub const fn keys(self, keys: &'static [KeySpec]) -> Self {
         Self { keys, ..self }
+    }
+
+    /// The same row with elements.
+    pub const fn elements(self, elements: ElementSpec) -> Self {
+        Self { elements: Some(elements), ..self }
     }
 
     /// The same row for a container that may be called without a subcommand.

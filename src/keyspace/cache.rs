@@ -154,13 +154,32 @@ impl RecordCache {
         self.get_under(record, record)
     }
 
+    /// What is known of each of several records.
+    ///
+    /// All stamps are looked at before the first entry: most of the time goes into waiting for memory, which the processor
+    /// does for several at once if none depends on another.
+    pub(super) fn get_many<'r>(&self, records: &'r [Bytes]) -> impl Iterator<Item = Option<Value>> {
+        let stamped: Vec<(&'r Bytes, u64, Option<Stamp>)> = records
+            .iter()
+            .map(|record| {
+                let hash = self.hash(record);
+                (record, hash, self.settled_stamp(hash))
+            })
+            .collect();
+        stamped.into_iter().map(|(record, hash, stamp)| self.find(hash, record, stamp?))
+    }
+
     /// What is known by the name `name`, and goes out of use with what `stamped` names.
     pub(super) fn get_under(&self, stamped: &[u8], name: &[u8]) -> Option<Value> {
         let (stamped, hash) = self.hashes(stamped, name);
-        let stamp = Stamp(self.stamp(stamped)?.load(Ordering::SeqCst));
-        if !stamp.is_settled() {
-            return None;
-        }
+        self.find(hash, name, self.settled_stamp(stamped)?)
+    }
+
+    fn settled_stamp(&self, hash: u64) -> Option<Stamp> {
+        Some(Stamp(self.stamp(hash)?.load(Ordering::SeqCst))).filter(|stamp| stamp.is_settled())
+    }
+
+    fn find(&self, hash: u64, name: &[u8], stamp: Stamp) -> Option<Value> {
         let entry = self.entries.get(&hash).filter(|entry| entry.stamp == stamp && entry.known.is_of(name))?;
         Some(entry.known.into_value())
     }

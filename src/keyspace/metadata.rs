@@ -23,7 +23,7 @@ impl Unit<'_> {
         if unknown.is_empty() {
             return Ok(());
         }
-        let values = self.snapshot().await?.multi_get(&unknown).await?;
+        let values = self.fetch(&unknown).await?;
         for (record, value) in unknown.into_iter().zip(values) {
             match &self.keyspace().cache {
                 Some(cache) if self.intent == Intent::Read => cache.fill(&record, &value, self.epoch),
@@ -40,13 +40,18 @@ impl Unit<'_> {
     /// What a unit that writes finds there is what the store says, because it has latched its keys. For others it is
     /// of the unit's moment only if nothing has been committed since that.
     fn recall(&mut self, keys: &[Key]) -> Result<(Vec<Known>, Vec<Bytes>)> {
-        let (mut known, mut unknown) = (Vec::with_capacity(keys.len()), Vec::new());
+        let mut wanted = Vec::with_capacity(keys.len());
         for key in keys {
             let record = self.metadata_record(key)?;
-            if self.overlay.get(&record).is_some() {
-                continue;
+            if self.overlay.get(&record).is_none() {
+                wanted.push(record);
             }
-            match self.keyspace().cache.as_ref().and_then(|cache| cache.get(&record)) {
+        }
+        let Some(cache) = &self.keyspace().cache else { return Ok((Vec::new(), wanted)) };
+        let (mut known, mut unknown) = (Vec::with_capacity(wanted.len()), Vec::new());
+        let recalled: Vec<_> = cache.get_many(&wanted).collect();
+        for (record, value) in wanted.into_iter().zip(recalled) {
+            match value {
                 Some(value) => known.push((record, value)),
                 None => unknown.push(record),
             }
@@ -235,7 +240,7 @@ impl Unit<'_> {
     }
 
     /// A unit that takes no latch must read through the map of databases that belongs to its snapshot.
-    pub(super) async fn ready_to_read(&mut self) -> Result<()> {
+    pub async fn ready_to_read(&mut self) -> Result<()> {
         if self.snapshot.is_none() && self.intent == Intent::Read {
             self.snapshot().await?;
         }

@@ -31,6 +31,7 @@ mod place;
 mod random;
 mod reclaim;
 mod reconcile;
+mod records;
 mod staging;
 mod sweep;
 mod tally;

@@ -55,17 +55,15 @@ impl<'r> Scan<'r> {
 impl Unit<'_> {
     /// At most `limit` records of `range`, own writes included. Fewer mean that there are no more.
     pub async fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
-        let snapshot = self.snapshot().await?;
         let cache = self.keyspace().cache.as_ref().filter(|_| self.overlay.own(range).next().is_none());
         let known = cache.and_then(|cache| Some((cache, Scan::within(self.codec(), range, direction, limit)?)));
         if let Some((cache, scan)) = &known
             && let Some(found) = scan.recall(cache)
-            // As for a record: who writes has latched the key, and nothing may have been committed after the snapshot of
-            // who only reads.
-            && (self.intent == Intent::Write || cache.epoch() == self.epoch)
+            && self.is_of_its_moment()
         {
             return Ok(found);
         }
+        let snapshot = self.snapshot().await?;
         let found = self.overlay.scan(&*snapshot, range, direction, limit).await?;
         // Who writes is about to change what it has read.
         if let Some((cache, scan)) = known.filter(|_| self.intent == Intent::Read) {

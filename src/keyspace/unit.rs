@@ -1,11 +1,16 @@
 use std::{collections::BTreeMap, mem, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use respgate_backend_api::{Direction, KeyRange, Snapshot, WriteSet};
+use respgate_backend_api::{Snapshot, WriteSet};
 
 use super::{
-    Collection, Intent, Key, Keyspace, Order, Result, cache::Change, databases::Glance, overlay::Overlay,
-    pages::changed_collections, place::Place,
+    Collection, Intent, Key, Keyspace, Order, Result,
+    cache::Change,
+    databases::Glance,
+    overlay::Overlay,
+    pages::changed_collections,
+    place::Place,
+    records::{AHEAD_FIRST, is_short},
 };
 use crate::encoding::{Body, DatabaseMap, KeyCodec, Metadata, ZsetOrder};
 
@@ -23,7 +28,9 @@ pub struct Unit<'k> {
     databases_found: Arc<DatabaseMap>,
     pub(super) overlay: Overlay,
     /// How many elements to read ahead next.
-    ahead: u64,
+    pub(super) ahead: u64,
+    /// True if something that was read was not there at once.
+    pub(super) has_waited: bool,
     /// Where the commits of this process stood before anything was read.
     pub(super) epoch: u64,
     /// True if the unit has read from the cache without a latch or a snapshot of the same moment.
@@ -71,6 +78,7 @@ impl<'k> Unit<'k> {
             databases,
             overlay: Overlay::default(),
             ahead: AHEAD_FIRST,
+            has_waited: false,
             epoch,
             trusts_cache: false,
             is_glance: false,
@@ -175,76 +183,6 @@ impl<'k> Unit<'k> {
         Ok(Collection::new(self.codec(), self.physical(key.db)?, owner, metadata.version, is_indexed))
     }
 
-    /// The value of a record of a key that the unit has declared, own writes included.
-    pub async fn read(&mut self, record: &Bytes) -> Result<Option<Bytes>> {
-        if let Some(value) = self.known(record, true) {
-            return Ok(value);
-        }
-        let value = self.snapshot().await?.get(record).await?;
-        self.learn(record, &value);
-        Ok(value)
-    }
-
-    /// The values of several records of keys that the unit has declared, own writes included, in one call to the store.
-    pub async fn read_many(&mut self, records: Vec<Bytes>) -> Result<Vec<Option<Bytes>>> {
-        /// Of more records than this it is not worth keeping each.
-        const CACHED_MAX: usize = 128;
-
-        let is_cached = records.len() <= CACHED_MAX;
-        let mut values: Vec<Option<Option<Bytes>>> =
-            records.iter().map(|record| self.known(record, is_cached)).collect();
-        let unknown: Vec<Bytes> =
-            records.into_iter().zip(&values).filter(|(_, value)| value.is_none()).map(|(record, _)| record).collect();
-        if !unknown.is_empty() {
-            let read = self.snapshot().await?.multi_get(&unknown).await?;
-            if is_cached {
-                unknown.iter().zip(&read).for_each(|(record, value)| self.learn(record, value));
-            }
-            let gaps = values.iter_mut().filter(|value| value.is_none());
-            gaps.zip(read).for_each(|(gap, value)| *gap = Some(value));
-        }
-        Ok(values.into_iter().map(Option::flatten).collect())
-    }
-
-    /// The value of a record of any key, own writes included, as the snapshot has it.
-    pub async fn peek(&mut self, record: &Bytes) -> Result<Option<Bytes>> {
-        if let Some(value) = self.overlay.get(record) {
-            return Ok(value.clone());
-        }
-        Ok(self.snapshot().await?.get(record).await?)
-    }
-
-    /// What the unit knows of a record without asking the store, or the cache if `is_cached`.
-    fn known(&mut self, record: &Bytes, is_cached: bool) -> Option<Option<Bytes>> {
-        if let Some(value) = self.overlay.get(record) {
-            return Some(value.clone());
-        }
-        let cache = self.keyspace.cache.as_ref().filter(|_| is_cached && self.keyspace.codec.is_element(record))?;
-        let value = cache.get(record)?;
-        match self.intent {
-            // The key is latched, so what was committed last is what the snapshot says. It will be known to the commit.
-            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
-            // Without a snapshot, or if something was committed after it, the value may be of another moment.
-            Intent::Read if self.snapshot.is_none() || self.keyspace.epoch() != self.epoch => return None,
-            Intent::Read => {}
-        }
-        Some(value)
-    }
-
-    /// Keeps what the snapshot says about an element.
-    fn learn(&mut self, record: &Bytes, value: &Option<Bytes>) {
-        let Some(cache) = self.keyspace.cache.as_ref().filter(|_| self.keyspace.codec.is_element(record)) else {
-            return;
-        };
-        if !value.as_ref().is_none_or(is_short) {
-            return;
-        }
-        match self.intent {
-            Intent::Write => self.overlay.remember(record.clone(), value.clone()),
-            Intent::Read => cache.fill(record, value, self.epoch),
-        }
-    }
-
     /// Keeps what the snapshot says about metadata that the unit does not change.
     fn keep_learned(&mut self) {
         let Some(cache) = &self.keyspace.cache else { return };
@@ -255,53 +193,6 @@ impl<'k> Unit<'k> {
                 cache.fill(&record, value, self.epoch);
             }
         }
-    }
-
-    /// How many elements [`Unit::scan_ahead`] should read: few at first, for nobody knows how long they are, and none once
-    /// there was a long one.
-    pub fn ahead(&self) -> u64 {
-        self.ahead
-    }
-
-    /// Reads the elements in a short range that will be asked for one by one, in one call to the store.
-    pub async fn scan_ahead(&mut self, range: &KeyRange) -> Result<()> {
-        const AHEAD_MAX: u64 = 32;
-
-        let found = self.snapshot().await?.scan(range, Direction::Forward, usize::MAX).await?;
-        self.ahead = (self.ahead * 2).min(AHEAD_MAX);
-        for (record, value) in found {
-            if !is_short(&value) {
-                self.ahead = 0;
-            } else if !self.knows(&record) {
-                self.overlay.remember(record, Some(value));
-            }
-        }
-        Ok(())
-    }
-
-    /// True if the unit knows the value of a record without asking the store or the cache.
-    pub fn knows(&self, record: &[u8]) -> bool {
-        self.overlay.get(record).is_some()
-    }
-
-    /// True if the unit itself has deleted a record.
-    pub fn has_deleted(&self, record: &[u8]) -> bool {
-        self.overlay.has_deleted(record)
-    }
-
-    /// The value of a record if the unit itself has written it.
-    pub fn written(&self, record: &[u8]) -> Option<Bytes> {
-        self.overlay.written(record)
-    }
-
-    /// Writes a record other than metadata.
-    pub fn put_record(&mut self, record: Bytes, value: impl Into<Bytes>) {
-        self.overlay.write(record, Some(value.into()));
-    }
-
-    /// Deletes a record other than metadata.
-    pub fn delete_record(&mut self, record: Bytes) {
-        self.overlay.write(record, None);
     }
 
     /// Makes the commit fail with a conflict if `record` is no longer as the unit has read it.
@@ -415,16 +306,6 @@ impl<'k> Unit<'k> {
             self.databases = databases;
         }
     }
-}
-
-/// How many elements a unit reads ahead at first.
-const AHEAD_FIRST: u64 = 2;
-
-/// True if a value is short enough to be cached as an element.
-fn is_short(value: &Bytes) -> bool {
-    const BYTES_MAX: usize = 4 * 1024;
-
-    value.len() <= BYTES_MAX
 }
 
 fn to_ms(ms: u64) -> i64 {

@@ -12,6 +12,6 @@ pub mod set;
 pub mod string;
 pub mod zset;
 
-pub use collection::{Elements, Sample};
+pub use collection::{Elements, Sample, element_records};
 pub use error::{Error, Result};
 pub use long_double::LongDouble;

@@ -106,4 +106,28 @@ fn pipelines() {
     let counts = fleet.cluster.take_rpcs();
     let count = |method: &str| counts.get(method).copied().unwrap_or_default();
     assert!(count("KvGet") + count("KvBatchGet") + count("KvScan") <= 30, "{counts:?}");
+    conn.pipeline(&[
+        vec!["HSET", "hash", "field", "v"],
+        vec!["SADD", "set", "member"],
+        vec!["ZADD", "zset", "1", "member"],
+    ]);
+    let own = |words: &[&str]| -> Vec<Vec<String>> {
+        let word = |word: &&str, number| word.replace("{}", &format!("{number}"));
+        (0..100).map(|number| words.iter().map(|each| word(each, number)).collect()).collect()
+    };
+    for (command, reply) in [
+        (&["HSET", "hash", "{}", "v"][..], Value::Integer(1)),
+        (&["HGET", "hash", "{}"], Value::bulk("v")),
+        (&["HINCRBY", "hash", "n{}", "2"], Value::Integer(2)),
+        (&["SADD", "set", "{}"], Value::Integer(1)),
+        (&["SREM", "set", "{}"], Value::Integer(1)),
+        (&["ZADD", "zset", "1", "{}"], Value::Integer(1)),
+        (&["ZSCORE", "zset", "{}"], Value::bulk("1")),
+    ] {
+        fleet.cluster.take_rpcs();
+        assert!(conn.pipeline(&own(command)).iter().all(|found| *found == reply), "{command:?}");
+        let counts = fleet.cluster.take_rpcs();
+        let count = |method: &str| counts.get(method).copied().unwrap_or_default();
+        assert!(count("Tso") <= 5 && count("KvGet") + count("KvBatchGet") <= 25, "{command:?}: {counts:?}");
+    }
 }

@@ -8,11 +8,12 @@ mod range;
 use respgate_backend_api::Direction;
 
 use super::{
-    Access, Args, Command, Context, Error, Flags, KeySpec, Result,
+    Access, Args, Command, Context, ElementSpec, Error, Flags, KeySpec, Result,
     sample::next_sample_with,
     scan::{self, ScanOptions},
 };
 use crate::{
+    encoding::Type,
     resp::{Protocol, Reply, double::format_double},
     types::{
         Sample,
@@ -146,6 +147,7 @@ const REVERSE_BY_SCORE: Form = Form { by: Some(By::Score), direction: Some(Direc
 pub(super) const COMMANDS: &[Command] = &[
     Command::new("zadd", -4, GROW_FAST, |context, args| Box::pin(zadd(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::UPDATE))])
+        .elements(ElementSpec::scored(Type::Zset))
         .doc(
             "1.2.0",
             "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
@@ -183,6 +185,7 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     Command::new("zincrby", 4, GROW_FAST, |context, args| Box::pin(zincrby(context, args)))
         .keys(&[KeySpec::at(1, Access::RW.union(Access::ACCESS).union(Access::UPDATE))])
+        .elements(ElementSpec::at(Type::Zset, 3))
         .doc(
             "1.2.0",
             "O(log(N)) where N is the number of elements in the sorted set.",
@@ -235,11 +238,14 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. \
              Deletes the sorted set if the last member was popped.",
         ),
-    Command::new("zmscore", -3, READ_FAST, |context, args| Box::pin(zmscore(context, args))).keys(READS).doc(
-        "6.2.0",
-        "O(N) where N is the number of members being requested.",
-        "Returns the score of one or more members in a sorted set.",
-    ),
+    Command::new("zmscore", -3, READ_FAST, |context, args| Box::pin(zmscore(context, args)))
+        .keys(READS)
+        .elements(ElementSpec::all(Type::Zset))
+        .doc(
+            "6.2.0",
+            "O(N) where N is the number of members being requested.",
+            "Returns the score of one or more members in a sorted set.",
+        ),
     Command::new("zpopmax", -2, WRITE_FAST, |context, args| Box::pin(zpop(context, args, Direction::Backward)))
         .keys(POPS)
         .doc(
@@ -295,17 +301,21 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     Command::new("zrank", -3, READ_FAST, |context, args| Box::pin(zrank(context, args, Direction::Forward, "zrank")))
         .keys(READS)
+        .elements(ElementSpec::one(Type::Zset))
         .doc(
             "2.0.0",
             "O(N) with N being the rank.",
             "Returns the index of a member in a sorted set ordered by ascending scores.",
         ),
-    Command::new("zrem", -3, WRITE_FAST, |context, args| Box::pin(zrem(context, args))).keys(DELETES).doc(
-        "1.2.0",
-        "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements \
+    Command::new("zrem", -3, WRITE_FAST, |context, args| Box::pin(zrem(context, args)))
+        .keys(DELETES)
+        .elements(ElementSpec::all(Type::Zset))
+        .doc(
+            "1.2.0",
+            "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements \
              to be removed.",
-        "Removes one or more members from a sorted set. Deletes the sorted set if all members were removed.",
-    ),
+            "Removes one or more members from a sorted set. Deletes the sorted set if all members were removed.",
+        ),
     Command::new("zremrangebylex", 4, WRITE, |context, args| Box::pin(zremrange(context, args, By::Member)))
         .keys(DELETES)
         .doc(
@@ -359,6 +369,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Box::pin(zrank(context, args, Direction::Backward, "zrevrank"))
     })
     .keys(READS)
+    .elements(ElementSpec::one(Type::Zset))
     .doc(
         "2.0.0",
         "O(N) with N being the rank.",
@@ -369,11 +380,10 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(1) for every call. O(N) for a complete iteration.",
         "Iterates over members and scores of a sorted set.",
     ),
-    Command::new("zscore", 3, READ_FAST, |context, args| Box::pin(zscore(context, args))).keys(READS).doc(
-        "1.2.0",
-        "O(1)",
-        "Returns the score of a member in a sorted set.",
-    ),
+    Command::new("zscore", 3, READ_FAST, |context, args| Box::pin(zscore(context, args)))
+        .keys(READS)
+        .elements(ElementSpec::one(Type::Zset))
+        .doc("1.2.0", "O(1)", "Returns the score of a member in a sorted set."),
     Command::new("zunion", -3, READ_MOVABLE, |context, args| Box::pin(Algebra::Union.show(context, args, "zunion")))
         .keys(READS_COUNTED)
         .doc(

@@ -11,7 +11,7 @@ use respgate_backend_api::{Direction, KeyRange};
 
 use super::Result;
 use crate::{
-    encoding::{Body, Metadata, Type},
+    encoding::{Body, Metadata, Type, ZsetOrder, index_of_member},
     keyspace::{Collection, Key, Order, Unit},
 };
 
@@ -164,6 +164,26 @@ impl<'k> Open<'k> {
             Body::String(_) | Body::Chunks { .. } | Body::List { .. } => {}
         }
     }
+}
+
+/// The records of elements of the collection at `key` that will be looked at; none if it does not exist, or if they are looked
+/// at only to count them (`to_count`) and the encoding does not count.
+pub async fn element_records(
+    unit: &mut Unit<'_>,
+    key: &Key,
+    kind: Type,
+    to_count: bool,
+    names: &[&Bytes],
+) -> Result<Vec<Bytes>> {
+    let Some(open) = Open::find(unit, key, kind).await? else { return Ok(Vec::new()) };
+    if to_count && open.counted().is_none() {
+        return Ok(Vec::new());
+    }
+    let has_digests = matches!(open.body(), Body::Zset { order: ZsetOrder::Sidecar(_), .. });
+    let record = |name: &&Bytes| {
+        if has_digests { open.elements.element(&index_of_member(name)) } else { open.elements.element(name) }
+    };
+    Ok(names.iter().map(record).collect())
 }
 
 /// Calls `visit` with every record of `range`, page by page, until it breaks off.

@@ -61,12 +61,7 @@ pub async fn difference(unit: &mut Unit<'_>, keys: &[Key]) -> Result<Vec<Bytes>>
 
 /// Those of `members` that are in `set`, or those that are not. A set that is not much larger is read whole: that is
 /// cheaper than looking for each member.
-async fn retain(
-    unit: &mut Unit<'_>,
-    set: &Open<'_>,
-    mut members: Vec<Bytes>,
-    present: bool,
-) -> Result<Vec<Bytes>> {
+async fn retain(unit: &mut Unit<'_>, set: &Open<'_>, mut members: Vec<Bytes>, present: bool) -> Result<Vec<Bytes>> {
     /// How many elements can be read in order in the time that one takes by itself.
     const CHEAPER: usize = 8;
 
