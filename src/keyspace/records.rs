@@ -15,7 +15,7 @@ use super::{Intent, Result, Unit};
 pub(super) const AHEAD_FIRST: u64 = 8;
 
 /// How many it reads ahead at most.
-const AHEAD_MAX: u64 = 128;
+const AHEAD_MAX: u64 = 64;
 
 /// True if a value is short enough to be cached as an element.
 pub(super) fn is_short(value: &Bytes) -> bool {
