@@ -225,7 +225,7 @@ mod tests {
         unit.commit().await.unwrap();
         let all = [&short, &long, &gone, &own].map(Bytes::clone);
         let expected = [Some(vec![1].into()), Some(vec![2; 1 << 20].into()), None, Some(Bytes::from("own"))];
-        for intent in [Intent::Write, Intent::Read, Intent::Read] {
+        for intent in [Intent::Write, Intent::Read] {
             let mut unit = keyspace.begin(intent).await.unwrap();
             unit.put_record(own.clone(), "own");
             unit.read_ahead_each(vec![short.clone(), gone.clone(), own.clone()]).await.unwrap();
