@@ -103,6 +103,35 @@ async fn a_change_that_the_sidecar_misses_is_not_lost() {
 }
 
 #[tokio::test]
+async fn one_missed_change_is_made_up_for_from_its_journal_by_who_only_reads() {
+    let site = Site::new();
+    let gateway = site.gateway().await;
+    add(&gateway, "z", &members(0..4)).await.unwrap();
+    let mut conn = site.redis.connect();
+    let mut before: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for name in site.redis.keys(false) {
+        let dump = redis::cmd("DUMP").arg(&name).query(&mut conn).unwrap();
+        before.push((name, dump));
+    }
+    let mut roll_back = || {
+        for (name, dump) in &before {
+            redis::cmd("RESTORE").arg(name).arg(0).arg(dump).arg("REPLACE").exec(&mut conn).unwrap();
+        }
+    };
+    let all = Range { span: Span::Ranks(0, -1), direction: Direction::Forward, offset: 0, limit: usize::MAX };
+    let only_read = async || zset::range(&mut gateway.begin(Intent::Read).await?, &key("z"), &all).await;
+
+    add(&gateway, "z", &members(4..6)).await.unwrap();
+    roll_back();
+    assert_eq!(only_read().await, Ok(in_order(members(0..6))));
+    // A journal tells of the last change. For what is further behind, all members are read again, by who writes.
+    add(&gateway, "z", &members(6..8)).await.unwrap();
+    roll_back();
+    assert_eq!(only_read().await, Err(Error::Store(backend::Error::Conflict).into()));
+    assert_eq!(read(&gateway, "z").await.unwrap(), in_order(members(0..8)));
+}
+
+#[tokio::test]
 async fn an_old_snapshot_does_not_read_a_newer_order_and_a_late_change_does_not_come_back() {
     let site = Site { backend: Site::shared_backend(), ..Site::new() };
     let (one, other) = (site.gateway().await, site.gateway().await);
