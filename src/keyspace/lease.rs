@@ -118,7 +118,7 @@ impl Keyspace {
     pub async fn leases(&self, duty: Duty) -> Result<Vec<Option<LeaseRecord>>> {
         let shares = if duty.is_whole() { 1 } else { self.shares() };
         let records: Vec<Bytes> = (0..shares).map(|share| self.codec.lease(duty as u8, share)).collect();
-        let values = self.begin(Intent::Read).await?.read_many(records).await?;
+        let values = self.begin(Intent::Read).await?.read_many(&records).await?;
         values.into_iter().map(|value| Ok(value.map(|value| LeaseRecord::decode(&value)).transpose()?)).collect()
     }
 }

@@ -199,8 +199,8 @@ impl Unit<'_> {
         sidecar: &Sidecar,
         indexes: Vec<Bytes>,
     ) -> Result<Vec<(Bytes, Bytes)>> {
-        let records = indexes.iter().map(|index| self.member_record(order, index)).collect();
-        let values = self.read_many(records).await?;
+        let records: Vec<_> = indexes.iter().map(|index| self.member_record(order, index)).collect();
+        let values = self.read_many(&records).await?;
         let (mut members, mut to_cache) = (Vec::with_capacity(indexes.len()), Vec::with_capacity(indexes.len()));
         for (index, value) in indexes.into_iter().zip(values) {
             let missing = || backend::Error::Corrupt("a member of a sorted set has no record".to_owned());

@@ -48,7 +48,7 @@ impl Unit<'_> {
     }
 
     /// The values of several records of keys that the unit has declared, own writes included, in one call to the store.
-    pub async fn read_many(&mut self, records: Vec<Bytes>) -> Result<Vec<Option<Bytes>>> {
+    pub async fn read_many(&mut self, records: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
         /// Of more records than this it is not worth keeping each.
         const CACHED_MAX: usize = 128;
 
@@ -58,8 +58,8 @@ impl Unit<'_> {
         } else {
             records.iter().map(|record| self.overlay.get(record).cloned()).collect()
         };
-        let unknown: Vec<Bytes> =
-            records.into_iter().zip(&values).filter(|(_, value)| value.is_none()).map(|(record, _)| record).collect();
+        let unknown = records.iter().zip(&values).filter(|(_, value)| value.is_none());
+        let unknown: Vec<Bytes> = unknown.map(|(record, _)| record.clone()).collect();
         if !unknown.is_empty() {
             let read = self.fetch(&unknown).await?;
             if is_cached {
@@ -232,7 +232,7 @@ mod tests {
             assert!(unit.knows(&short) && unit.knows(&gone) && unit.ahead() > AHEAD_FIRST);
             unit.read_ahead_each(all.to_vec()).await.unwrap();
             assert!(!unit.knows(&long) && unit.ahead() == 0);
-            assert_eq!(unit.read_many(all.to_vec()).await.unwrap(), expected);
+            assert_eq!(unit.read_many(&all).await.unwrap(), expected);
         }
     }
 }

@@ -87,8 +87,8 @@ impl Collection {
             let mut unit = job.keyspace.begin(Intent::Read).await?;
             let page = unit.garbage_groups(&from).await?;
             job.saw(page.groups.len());
-            let records = page.groups.iter().map(|group| group.records.start.clone()).collect();
-            let kinds = unit.read_many(records).await?.into_iter().map(|value| Garbage::decode(&value?).ok());
+            let records: Vec<_> = page.groups.iter().map(|group| group.records.start.clone()).collect();
+            let kinds = unit.read_many(&records).await?.into_iter().map(|value| Garbage::decode(&value?).ok());
             // Of a record that cannot be read, `verify` tells.
             let dead: Vec<_> =
                 page.groups.into_iter().zip(kinds).filter_map(|(group, kind)| Some((group, kind?))).collect();

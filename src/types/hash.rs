@@ -36,7 +36,7 @@ pub async fn get(unit: &mut Unit<'_>, key: &Key, field: &[u8]) -> Result<Option<
 /// The values of several fields, in their order, read in one call to the store.
 pub async fn get_many(unit: &mut Unit<'_>, key: &Key, fields: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
     match find(unit, key).await? {
-        Some(hash) => Ok(unit.read_many(records(&hash, fields)).await?),
+        Some(hash) => Ok(unit.read_many(&records(&hash, fields)).await?),
         None => Ok(vec![None; fields.len()]),
     }
 }
@@ -60,7 +60,7 @@ pub async fn set(unit: &mut Unit<'_>, key: &Key, pairs: &[Pair]) -> Result<usize
     } else if hash.is_new() {
         records.len()
     } else {
-        unit.read_many(records.clone()).await?.iter().filter(|value| value.is_none()).count()
+        unit.read_many(&records).await?.iter().filter(|value| value.is_none()).count()
     };
     for (record, value) in records.into_iter().zip(fields.into_values()) {
         unit.put_record(record, value.clone());
@@ -108,7 +108,7 @@ pub async fn delete(unit: &mut Unit<'_>, key: &Key, fields: &[Bytes]) -> Result<
     if hash.counted().is_some() {
         records.sort_unstable();
         records.dedup();
-        let values = unit.read_many(records.clone()).await?;
+        let values = unit.read_many(&records).await?;
         records =
             records.into_iter().zip(values).filter(|(_, value)| value.is_some()).map(|(record, _)| record).collect();
         removed = records.len();

@@ -69,8 +69,8 @@ async fn check_garbage(job: &mut Job<'_>, ledger: &mut Ledger, mut from: GroupPo
         let mut unit = job.keyspace.begin(Intent::Read).await?;
         let page = unit.garbage_groups(&from).await?;
         job.saw(page.groups.len());
-        let records = page.groups.iter().map(|group| group.records.start.clone()).collect();
-        for (group, value) in page.groups.iter().zip(unit.read_many(records).await?) {
+        let records: Vec<_> = page.groups.iter().map(|group| group.records.start.clone()).collect();
+        for (group, value) in page.groups.iter().zip(unit.read_many(&records).await?) {
             if let Some(Err(error)) = value.map(|value| Garbage::decode(&value)) {
                 ledger.note(Finding::left_alone(format_args!("{}: {error}", job.name_owner(group))));
             }

@@ -57,7 +57,7 @@ impl Checkup<'_, '_, '_> {
             }
         }
         let records: Vec<Bytes> = scored.iter().map(|(member, score)| self.records.score(*score, member)).collect();
-        let indexed = self.unit.read_many(records.clone()).await?;
+        let indexed = self.unit.read_many(&records).await?;
         for (((member, score), record), index) in scored.iter().zip(records).zip(indexed) {
             if index.is_none() {
                 self.note(format_args!("member {} is not in the index at {score}", Short(member)));
@@ -70,8 +70,8 @@ impl Checkup<'_, '_, '_> {
     /// Looks for what is in the index among the members.
     async fn check_index(&mut self, page: Vec<(Bytes, Bytes)>) -> Result<()> {
         let indexed: Vec<_> = page.iter().map(|(record, _)| self.records.scored(record)).collect();
-        let members = indexed.iter().map(|(member, _)| self.records.element(member)).collect();
-        let values = self.unit.read_many(members).await?;
+        let members: Vec<_> = indexed.iter().map(|(member, _)| self.records.element(member)).collect();
+        let values = self.unit.read_many(&members).await?;
         for (((record, _), (member, score)), value) in page.into_iter().zip(indexed).zip(values) {
             let found = value.map(|value| decode_member_score(&value));
             match found {

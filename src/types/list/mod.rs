@@ -86,18 +86,14 @@ impl<'k> List<'k> {
     }
 
     /// Reads more than one element at once at the end from which the unit has just taken one: in a pipeline of pops, the next
-    /// ones will be asked for.
+    /// ones will be asked for. The unit does not know the first of them.
     async fn read_ahead(&self, unit: &mut Unit<'_>, end: End) -> Result<()> {
         let ahead = unit.ahead();
-        let (taken, next, from, to) = match end {
-            End::Head => {
-                (self.head.wrapping_sub(1), self.head, self.head, self.tail.min(self.head.saturating_add(ahead)))
-            }
-            End::Tail => {
-                (self.tail, self.tail.wrapping_sub(1), self.head.max(self.tail.saturating_sub(ahead)), self.tail)
-            }
+        let (taken, from, to) = match end {
+            End::Head => (self.head.wrapping_sub(1), self.head, self.tail.min(self.head.saturating_add(ahead))),
+            End::Tail => (self.tail, self.head.max(self.tail.saturating_sub(ahead)), self.tail),
         };
-        if from < to && unit.has_deleted(&self.record(taken)) && !unit.knows(&self.record(next)) {
+        if from < to && unit.has_deleted(&self.record(taken)) {
             // What was deleted lies outside of it.
             unit.scan_ahead(&KeyRange::new(self.record(from), self.record(to))).await?;
         }
@@ -155,10 +151,16 @@ pub async fn pop(unit: &mut Unit<'_>, key: &Key, end: End, count: u64) -> Result
     if count == 0 {
         return Ok(Some(Vec::new()));
     }
-    list.read_ahead(unit, end).await?;
     // Read by position: a queue leaves deleted records at its head, which a scan would walk.
     let records: Vec<Bytes> = (from..to).map(|position| list.record(position)).collect();
-    let mut popped: Vec<Bytes> = unit.read_many(records.clone()).await?.into_iter().flatten().collect();
+    let first = match end {
+        End::Head => records.first(),
+        End::Tail => records.last(),
+    };
+    if first.is_some_and(|first| !unit.knows(first)) {
+        list.read_ahead(unit, end).await?;
+    }
+    let mut popped: Vec<Bytes> = unit.read_many(&records).await?.into_iter().flatten().collect();
     records.into_iter().for_each(|record| unit.delete_record(record));
     match end {
         End::Head => list.head = to,

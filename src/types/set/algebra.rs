@@ -75,7 +75,7 @@ async fn retain(unit: &mut Unit<'_>, set: &Open<'_>, mut members: Vec<Bytes>, pr
     }
     let mut kept = Vec::new();
     for some in members.chunks(PROBES) {
-        let found = unit.read_many(records(set, some)).await?;
+        let found = unit.read_many(&records(set, some)).await?;
         kept.extend(
             some.iter().zip(found).filter(|(_, value)| value.is_some() == present).map(|(member, _)| member.clone()),
         );

@@ -71,7 +71,7 @@ pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result
 /// Which of `members` are in the set, in their order, read in one call to the store.
 pub async fn contains(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<Vec<bool>> {
     let Some(set) = find(unit, key).await? else { return Ok(vec![false; members.len()]) };
-    let values = unit.read_many(records(&set, members)).await?;
+    let values = unit.read_many(&records(&set, members)).await?;
     Ok(values.iter().map(Option::is_some).collect())
 }
 
@@ -196,7 +196,7 @@ fn records(set: &Open<'_>, members: &[Bytes]) -> Vec<Bytes> {
 
 /// Those of `records` that exist, or those that do not.
 async fn retain_existing(unit: &mut Unit<'_>, records: Vec<Bytes>, exist: bool) -> Result<Vec<Bytes>> {
-    let values = unit.read_many(records.clone()).await?;
+    let values = unit.read_many(&records).await?;
     let kept = records.into_iter().zip(values).filter(|(_, value)| value.is_some() == exist);
     Ok(kept.map(|(record, _)| record).collect())
 }

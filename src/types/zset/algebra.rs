@@ -164,8 +164,8 @@ impl<'k> Source<'k> {
             let some = some.iter().map(|(member, _)| member);
             match &self.members {
                 Members::Set(set) => {
-                    let records = some.map(|member| set.elements().element(member)).collect();
-                    let values = unit.read_many(records).await?;
+                    let records: Vec<_> = some.map(|member| set.elements().element(member)).collect();
+                    let values = unit.read_many(&records).await?;
                     scores.extend(values.into_iter().map(|value| value.map(|_| SET_SCORE)));
                 }
                 Members::Zset(zset) => scores.extend(zset.scores(unit, &some.cloned().collect::<Vec<_>>()).await?),

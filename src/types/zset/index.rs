@@ -86,8 +86,8 @@ impl<'k> Zset<'k> {
     /// # Errors
     /// [`Error::DigestTaken`] if another member with the same digest is there.
     pub(super) async fn scores(&self, unit: &mut Unit<'_>, members: &[Bytes]) -> Result<Vec<Option<f64>>> {
-        let records = members.iter().map(|member| self.open.elements().element(&self.suffix(member))).collect();
-        let values = unit.read_many(records).await?;
+        let records: Vec<_> = members.iter().map(|member| self.open.elements().element(&self.suffix(member))).collect();
+        let values = unit.read_many(&records).await?;
         let mut scores = Vec::with_capacity(members.len());
         for (member, value) in members.iter().zip(values) {
             let scored = value.map(|value| self.decode(member.clone(), &value)).transpose()?;
