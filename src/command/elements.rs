@@ -1,6 +1,7 @@
 //! The elements that the commands of a unit will ask for one by one, read in one call to the store.
 
 use bytes::Bytes;
+use respgate_backend_api as backend;
 
 use super::{Context, Error, Result, Step};
 use crate::{
@@ -78,6 +79,9 @@ impl ElementSpec {
 /// None as long as all that the unit has read was in memory. Then few at first, and more as long as they turn out to be
 /// short; so a unit does not hold much that it may never need.
 pub(super) async fn read_ahead(context: &mut Context<'_>, steps: &[Step]) -> Result<usize> {
+    /// A command that names more elements asks for them in one call itself.
+    const NAMES_MAX: usize = 64;
+
     if !context.unit.has_waited() {
         return Ok(1);
     }
@@ -87,7 +91,7 @@ pub(super) async fn read_ahead(context: &mut Context<'_>, steps: &[Step]) -> Res
     }
     let (mut wanted, mut covered, mut askers, mut count) = (Vec::<Wanted<'_>>::new(), 0, 0, 0);
     for step in steps {
-        if let Some(one) = Wanted::by(step) {
+        if let Some(one) = Wanted::by(step).filter(|one| one.names.len() <= NAMES_MAX) {
             askers += 1;
             count += one.names.len();
             match wanted.last_mut() {
@@ -100,7 +104,6 @@ pub(super) async fn read_ahead(context: &mut Context<'_>, steps: &[Step]) -> Res
             break;
         }
     }
-    // What a single command asks for it reads in one call itself.
     if askers < 2 {
         return Ok(covered);
     }
@@ -109,8 +112,12 @@ pub(super) async fn read_ahead(context: &mut Context<'_>, steps: &[Step]) -> Res
         let key = context.key(key);
         match element_records(&mut context.unit, &key, spec.kind, spec.to_count, &names).await {
             Ok(found) => records.extend(found),
-            Err(types::Error::Keyspace(keyspace::Error::Store(error))) => return Err(Error::Store(error)),
-            // The command will say so.
+            Err(types::Error::Keyspace(keyspace::Error::Store(error)))
+                if !matches!(error, backend::Error::Corrupt(_)) =>
+            {
+                return Err(Error::Store(error));
+            }
+            // The command will say so, unless what is there is overwritten before.
             Err(_) => {}
         }
     }

@@ -295,7 +295,10 @@ async fn run_until_committed(gateway: &Gateway, session: &mut Session, plan: Pla
         match outcome {
             Err(Error::Store(backend::Error::Conflict)) if may_retry => {
                 gateway.statistics.unit_conflicts.add(1);
-                tokio::time::sleep(backoff(gateway, attempts.conflicts)).await;
+                // Who only reads has a moment of its own the next time, and need not wait for anybody.
+                if attempts.conflicts > 0 || plan.steps.iter().any(Step::may_write) {
+                    tokio::time::sleep(backoff(gateway, attempts.conflicts)).await;
+                }
             }
             Err(error @ Error::Store(backend::Error::Conflict)) => {
                 gateway.statistics.units_given_up.add(1);
