@@ -3,7 +3,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use respgate_backend_api::KeyRange;
 
-use crate::encoding::{Garbage, KeyCodec};
+use crate::encoding::{Garbage, KeyCodec, index_of_member};
 
 /// Where the elements of one version of one key are kept. Elements stay where they were written when their key is
 /// renamed, so the owner may be a former name.
@@ -36,6 +36,11 @@ impl<'k> Collection<'k> {
             return self.codec.member_indexes(self.db, &self.owner, self.version);
         }
         self.codec.elements(self.db, &self.owner, self.version)
+    }
+
+    /// The suffix of the element with this name: the name, or what stands for it.
+    pub fn suffix_of(&self, name: &Bytes) -> Bytes {
+        if self.is_indexed { index_of_member(name) } else { name.clone() }
     }
 
     /// The suffix of one of [`Self::elements`]' records.

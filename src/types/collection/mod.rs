@@ -11,7 +11,7 @@ use respgate_backend_api::{Direction, KeyRange};
 
 use super::Result;
 use crate::{
-    encoding::{Body, Metadata, Type, ZsetOrder, index_of_member},
+    encoding::{Body, Metadata, Type},
     keyspace::{Collection, Key, Order, Unit},
 };
 
@@ -179,11 +179,7 @@ pub async fn element_records(
     if to_count && open.counted().is_none() {
         return Ok(Vec::new());
     }
-    let has_digests = matches!(open.body(), Body::Zset { order: ZsetOrder::Sidecar(_), .. });
-    let record = |name: &&Bytes| {
-        if has_digests { open.elements.element(&index_of_member(name)) } else { open.elements.element(name) }
-    };
-    Ok(names.iter().map(record).collect())
+    Ok(names.iter().map(|name| open.elements.element(&open.elements.suffix_of(name))).collect())
 }
 
 /// Calls `visit` with every record of `range`, page by page, until it breaks off.

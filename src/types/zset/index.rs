@@ -10,7 +10,7 @@ use respgate_backend_api::Direction;
 
 use super::{Scored, Span, range::between_members, sidecar, stored};
 use crate::{
-    encoding::{Body, Type, ZsetBounds, ZsetOrder, decode_member, decode_member_score, index_of_member},
+    encoding::{Body, Type, ZsetBounds, ZsetOrder, decode_member, decode_member_score},
     keyspace::{self, Key, Order, Unit},
     types::{
         Error, Result,
@@ -66,10 +66,7 @@ impl<'k> Zset<'k> {
 
     /// What follows the key-version in the key of a member's record.
     pub(super) fn suffix(&self, member: &Bytes) -> Bytes {
-        match self.index {
-            Index::Stored => member.clone(),
-            Index::Sidecar(_) => index_of_member(member),
-        }
+        self.open.elements().suffix_of(member)
     }
 
     /// The member and the score that a record's suffix and value tell.
