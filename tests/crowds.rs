@@ -141,3 +141,65 @@ fn a_queue_that_everybody_uses_loses_nothing_and_keeps_the_order_of_each() {
         assert_eq!(rounds, (0..ROUNDS).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn those_who_write_a_little_at_the_same_time_share_units() {
+    let gateway = Gateway::start();
+    let mut conn = gateway.connect();
+    conn.run("SET text value");
+    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| gateway.connect()).collect();
+    for conn in conns.iter_mut().skip(1).step_by(3) {
+        conn.run("HELLO 3");
+        conn.run("SELECT 1");
+    }
+    let before = units(&mut conn);
+    for round in 1..=ROUNDS {
+        let requests: Vec<(String, Value)> = (0..CLIENTS)
+            .map(|client| match client % 6 {
+                0 => (format!("SET value:{client} {round}"), Value::ok()),
+                1 => (format!("INCR count:{client}"), Value::Integer(round)),
+                2 => (format!("MSET value:{client} {round} twin:{client} {round}"), Value::ok()),
+                3 => ("INCR text".into(), Value::error("ERR value is not an integer or out of range")),
+                4 => (format!("INCRBY count:{client} 2"), Value::Integer(2 * round)),
+                _ => (format!("PEXPIRE value:{client} 1"), Value::Integer(0)),
+            })
+            .collect();
+        for (conn, (request, _)) in conns.iter_mut().zip(&requests) {
+            conn.send(&command(&words(request)));
+        }
+        for (conn, (request, reply)) in conns.iter_mut().zip(requests) {
+            assert_eq!(conn.read(), reply, "{request}");
+        }
+    }
+    let commands = (CLIENTS * ROUNDS) as u64;
+    let taken = units(&mut conn) - before;
+    assert!(taken < commands, "{taken} units for {commands} commands");
+    let kept: BTreeSet<String> = conn.run("KEYS *").elements().iter().map(Value::text).collect();
+    let of = |name, kind| (0..CLIENTS / 6).map(move |nth| format!("{name}:{}", 6 * nth + kind));
+    let written = of("value", 0).chain(of("value", 2)).chain(of("twin", 2));
+    for name in written.clone() {
+        assert_eq!(conn.run(&format!("GET {name}")).text(), ROUNDS.to_string());
+    }
+    assert_eq!(kept, written.chain(["text".to_owned()]).collect());
+}
+
+#[test]
+fn nobody_waits_for_the_keys_of_others() {
+    let gateway = Gateway::start();
+    let (mut slow, mut conn) = (gateway.connect(), gateway.connect());
+    for line in ["MULTI", "SET held 1", "DEBUG SLEEP 1", "SET ended 1"] {
+        slow.run(line);
+    }
+    slow.send(&command(&["EXEC"]));
+    let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| gateway.connect()).collect();
+    for (client, conn) in conns.iter_mut().enumerate() {
+        let request = if client % 2 == 0 { "INCR held".into() } else { format!("SET other:{client} 1") };
+        conn.send(&command(&words(&request)));
+    }
+    for conn in conns.iter_mut().skip(1).step_by(2) {
+        assert_eq!(conn.read(), Value::ok());
+    }
+    assert_eq!(conn.run("EXISTS ended"), Value::Integer(0));
+    let numbers: BTreeSet<i64> = conns.iter_mut().step_by(2).map(|conn| conn.read().integer()).collect();
+    assert_eq!(numbers, (2..).take(CLIENTS as usize / 2).collect());
+}

@@ -2,6 +2,7 @@
 //!
 //! - Many that write to one key: each unit by itself would wait for the key's latch, read, and commit, while all others
 //!   wait.
+//! - Many that write a little each: each unit by itself would go to the store's log, and what that costs is the way there.
 //! - Many that ask the same part of a store that is far away, or write to the same parts: each unit by itself would be
 //!   requests of its own, and what a request costs is the request, not the key that it names.
 //!
@@ -10,10 +11,12 @@
 //! part of the store that does not answer.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
-    hash::{DefaultHasher, Hash, Hasher},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     mem,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -24,69 +27,18 @@ use tokio::{runtime::Handle, sync::oneshot, task};
 use super::{
     Error, Gateway, Replies, Session, Step,
     execute::{run_shared_unit, run_unit},
+    gate::{self, Gate, Room},
 };
 use crate::resp::Reply;
 
-/// What can be passed by one unit at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Gate {
-    /// A latch, by its number.
-    Latch(usize),
-    /// The way to read from a part of a store that is far away.
-    Reads(u64),
-    /// The way to write to one.
-    Writes(u64),
-    /// The way to write to several of them, by a hash of which. Who wants others as well, or only some, must not have to
-    /// wait for one that does not answer.
-    WritesAcross(u64),
-}
-
-/// How much the unit of a crowd may be, unless it is that of one guest.
-#[derive(Clone, Copy)]
-struct Room {
-    steps: usize,
-    bytes: usize,
-}
-
-impl Room {
-    /// What is left once `guest` has come; `None` if it does not fit.
-    fn after(self, guest: &Guest) -> Option<Self> {
-        let steps = self.steps.checked_sub(guest.steps.len())?;
-        let bytes = self.bytes.checked_sub(guest.steps.iter().map(Step::bytes).sum())?;
-        Some(Self { steps, bytes })
-    }
-}
-
-impl Gate {
-    /// How many conflicts those who pass together bear with, before each goes alone.
-    fn conflicts_max(self, gateway: &Gateway) -> u32 {
-        /// The more keys, the more often others are quicker with one.
-        const AT_PARTS: u32 = 2;
-
-        match self {
-            // There each for itself would only be in each other's way again.
-            Self::Latch(_) => gateway.settings().unit.conflict_retries_max,
-            Self::Reads(_) | Self::Writes(_) | Self::WritesAcross(_) => AT_PARTS,
-        }
-    }
-
-    fn room(self, gateway: &Gateway) -> Room {
-        /// Enough for requests to many parts to be worth sending.
-        const STEPS_ACROSS: usize = 1_024;
-
-        let unit = &gateway.settings().unit;
-        let room = Room { steps: unit.pipeline_commands_max, bytes: unit.pipeline_bytes_max.as_usize() };
-        match self {
-            Self::Latch(_) | Self::Reads(_) => room,
-            Self::Writes(_) => Room { bytes: gateway.keyspace.capabilities().part_bytes_max, ..room },
-            Self::WritesAcross(_) => Room { steps: STEPS_ACROSS, ..room },
-        }
-    }
-}
-
-/// Those who wait at gates. A gate that is not here has nobody to carry out its crowd.
+/// Those who wait at gates.
 #[derive(Default)]
-pub(super) struct Crowds(Mutex<HashMap<Gate, Crowd>>);
+pub(super) struct Crowds {
+    /// A gate that is not here has nobody to carry out its crowd.
+    gathered: Mutex<HashMap<Gate, Crowd>>,
+    /// How many of the next that only want to commit are not to wait for others.
+    alone: AtomicU32,
+}
 
 /// Those who wait at a gate while a unit passes it.
 struct Crowd {
@@ -140,7 +92,7 @@ impl Guest {
 impl Crowds {
     /// Adds a guest to the crowd at a gate. True if there was none before.
     fn join(&self, gate: Gate, guest: Guest) -> bool {
-        match self.0.lock().entry(gate) {
+        match self.gathered.lock().entry(gate) {
             Entry::Occupied(mut crowd) => {
                 crowd.get_mut().guests.push_back(guest);
                 false
@@ -152,9 +104,35 @@ impl Crowds {
         }
     }
 
+    /// True if somebody who only wants to commit need not look for others, because nobody was there lately.
+    fn goes_alone(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.alone.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Notes how many have just gone together to commit, which is probably so the next time.
+    fn note_commit(&self, guests: usize) {
+        /// How many go at once after one that nobody joined.
+        const ALONE: u32 = 15;
+
+        if guests == 1 {
+            self.alone.store(ALONE, Ordering::Relaxed);
+        }
+    }
+
+    /// True if nobody is left at a gate, which has nobody to carry out its crowd from now on.
+    fn close_if_empty(&self, gate: Gate) -> bool {
+        let mut crowds = self.gathered.lock();
+        let is_empty = crowds.get(&gate).is_none_or(|crowd| crowd.guests.is_empty());
+        if is_empty {
+            crowds.remove(&gate);
+        }
+        is_empty
+    }
+
     /// Those who go next, as many as there is room for; none if nobody is left.
     fn next(&self, gate: Gate, mut room: Room) -> Vec<Guest> {
-        let mut crowds = self.0.lock();
+        let mut crowds = self.gathered.lock();
         let Entry::Occupied(mut entry) = crowds.entry(gate) else { return Vec::new() };
         let waiting = &mut entry.get_mut().guests;
         let Some(first) = waiting.pop_front() else {
@@ -163,8 +141,8 @@ impl Crowds {
         };
         let mut guests = vec![first];
         while let (Some(last), Some(next)) = (guests.last(), waiting.front()) {
-            match room.after(last) {
-                Some(left) if left.after(next).is_some() && last.goes_with(next) => room = left,
+            match room.after(&last.steps) {
+                Some(left) if left.after(&next.steps).is_some() && last.goes_with(next) => room = left,
                 _ => break,
             }
             guests.extend(waiting.pop_front());
@@ -175,7 +153,7 @@ impl Crowds {
 
     /// Puts back those whose turn has not come after all.
     fn put_back(&self, gate: Gate, guests: impl DoubleEndedIterator<Item = Guest>) {
-        let mut crowds = self.0.lock();
+        let mut crowds = self.gathered.lock();
         let crowd = crowds.entry(gate).or_insert_with(|| Crowd::behind(0));
         guests.rev().for_each(|guest| crowd.guests.push_front(guest));
     }
@@ -197,11 +175,14 @@ pub(super) struct Pass<'g> {
 
 /// Finds the way for `steps`. Nobody waits at a gate, other than a latch, at which somebody takes too long.
 pub(super) fn way<'g>(gateway: &'g Arc<Gateway>, steps: &[Step]) -> Way<'g> {
-    let Some(gate) = gate_before(gateway, steps) else { return Way::Free(None) };
-    if matches!(gate, Gate::Latch(_)) {
-        return Way::Waiting(gate);
+    let Some(gate) = gate::before(gateway, steps) else { return Way::Free(None) };
+    match gate {
+        Gate::Latch(_) => return Way::Waiting(gate),
+        Gate::Commit if gateway.crowds.goes_alone() => return Way::Free(None),
+        Gate::Commit => return Way::Waiting(gate),
+        Gate::Reads(_) | Gate::Writes(_) | Gate::WritesAcross(_) => {}
     }
-    match gateway.crowds.0.lock().entry(gate) {
+    match gateway.crowds.gathered.lock().entry(gate) {
         Entry::Vacant(place) => {
             place.insert(Crowd::behind(steps.len()));
             Way::Free(Some(Pass { gateway, gate }))
@@ -211,36 +192,9 @@ pub(super) fn way<'g>(gateway: &'g Arc<Gateway>, steps: &[Step]) -> Way<'g> {
     }
 }
 
-/// The gate that all `steps` have to pass, and nothing else, if there is one that it is worth waiting at.
-fn gate_before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
-    let keyspace = &gateway.keyspace;
-    if steps.iter().all(|step| step.may_write() && !step.runs_alone())
-        && let Some(latch) = keyspace.latches().contended(steps.iter().flat_map(Step::keys))
-    {
-        return Some(Gate::Latch(latch));
-    }
-    let writes = steps.iter().any(Step::may_write);
-    // A pipeline that only reads shares requests among its own commands, and their replies may be long.
-    let may_share = writes || steps.len() == 1;
-    if !may_share || !keyspace.capabilities().shared || !steps.iter().all(Step::is_brief) {
-        return None;
-    }
-    let slots: Option<BTreeSet<u16>> = steps.iter().map(Step::slot).collect();
-    let parts: BTreeSet<u64> = slots?.into_iter().map(|slot| keyspace.partition(slot)).collect();
-    Some(match parts.first().filter(|_| parts.len() == 1) {
-        Some(&part) if writes => Gate::Writes(part),
-        Some(&part) => Gate::Reads(part),
-        None => {
-            let mut hasher = DefaultHasher::new();
-            parts.hash(&mut hasher);
-            Gate::WritesAcross(hasher.finish())
-        }
-    })
-}
-
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        let mut crowds = self.gateway.crowds.0.lock();
+        let mut crowds = self.gateway.crowds.gathered.lock();
         let has_guests = crowds.get(&self.gate).is_some_and(|crowd| !crowd.guests.is_empty());
         match Handle::try_current() {
             Ok(runtime) if has_guests => drop(runtime.spawn(carry_out(Arc::clone(self.gateway), self.gate))),
@@ -276,7 +230,7 @@ struct Host<'g> {
 impl Drop for Host<'_> {
     fn drop(&mut self) {
         if self.has_guests {
-            self.gateway.crowds.0.lock().remove(&self.gate);
+            self.gateway.crowds.gathered.lock().remove(&self.gate);
         }
     }
 }
@@ -292,11 +246,31 @@ async fn carry_out(gateway: Arc<Gateway>, gate: Gate) {
             host.has_guests = false;
             return;
         }
-        if let Gate::Latch(latch) = gate {
-            gateway.keyspace.latches().note_crowd(latch, guests.len() > 1);
+        match gate {
+            Gate::Latch(latch) => gateway.keyspace.latches().note_crowd(latch, guests.len() > 1),
+            Gate::Commit => {
+                gateway.crowds.note_commit(guests.len());
+                let guests = send_away_who_would_wait(&gateway, guests);
+                if gateway.crowds.close_if_empty(gate) {
+                    host.has_guests = false;
+                    return serve(&gateway, gate, guests).await;
+                }
+                let gateway = Arc::clone(&gateway);
+                task::spawn(async move { serve(&gateway, gate, guests).await });
+                continue;
+            }
+            Gate::Reads(_) | Gate::Writes(_) | Gate::WritesAcross(_) => {}
         }
         serve(&gateway, gate, guests).await;
     }
+}
+
+/// Lets those go alone for whose keys somebody has taken a latch meanwhile, and gives back the others.
+fn send_away_who_would_wait(gateway: &Arc<Gateway>, guests: Vec<Guest>) -> Vec<Guest> {
+    let is_held_up = |guest: &mut Guest| gate::is_latched(gateway, &guest.steps);
+    let mut guests = guests;
+    guests.extract_if(.., is_held_up).for_each(|guest| drop(task::spawn(guest.go_alone(Arc::clone(gateway)))));
+    guests
 }
 
 /// Carries out the steps of some guests, as one unit unless each had better have its own, and answers them.
@@ -320,7 +294,7 @@ async fn serve(gateway: &Arc<Gateway>, gate: Gate, mut guests: Vec<Guest>) {
 }
 
 /// Gives every guest its replies. Those for whom there are none go next.
-fn share_out(gateway: &Gateway, gate: Gate, guests: Vec<Guest>, replies: Replies) {
+fn share_out(gateway: &Arc<Gateway>, gate: Gate, guests: Vec<Guest>, replies: Replies) {
     let Replies { replies, mut stream } = replies;
     let mut replies = replies.into_iter();
     let mut late = Vec::new();
@@ -334,7 +308,9 @@ fn share_out(gateway: &Gateway, gate: Gate, guests: Vec<Guest>, replies: Replies
         let stream = if replies.len() == 0 { stream.take() } else { None };
         guest.answer(Replies { replies: own, stream });
     }
-    if !late.is_empty() {
+    if gate == Gate::Commit {
+        late.into_iter().for_each(|guest| drop(task::spawn(guest.go_alone(Arc::clone(gateway)))));
+    } else if !late.is_empty() {
         gateway.crowds.put_back(gate, late.into_iter());
     }
 }

@@ -59,7 +59,7 @@ impl Step {
         self.command().is_some_and(|(entry, _)| matches!(entry.command.run, Run::Transaction))
     }
 
-    /// True if the step needs one short record and nothing else, so that those who share a unit with it lose nothing.
+    /// True if the step needs short records and nothing else, so that those who share a unit with it lose nothing.
     pub(super) fn is_brief(&self) -> bool {
         const BYTES_MAX: usize = 4 << 10;
 
@@ -73,7 +73,8 @@ impl Step {
         /// What metadata and their record key have beside the name and the value.
         const RECORD_BYTES: usize = 64;
 
-        self.command().map_or(0, |(_, args)| RECORD_BYTES + args.iter().map(Bytes::len).sum::<usize>())
+        let bytes = |(_, args): (_, &[Bytes])| args.iter().map(Bytes::len).sum::<usize>();
+        self.command().map_or(0, bytes) + RECORD_BYTES * self.keys().count()
     }
 
     /// True if the step must have a unit of its own.

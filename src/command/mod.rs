@@ -17,6 +17,7 @@ mod elements;
 mod error;
 mod execute;
 mod expire;
+mod gate;
 mod gateway;
 mod generic;
 pub mod glob;

@@ -176,7 +176,7 @@ bitflags! {
         const BLIND = 1 << 26;
         /// Is carried out at once even between MULTI and EXEC.
         const NOT_QUEUED = 1 << 27;
-        /// Needs the metadata of its key, which hold a short string whole, and nothing else.
+        /// Needs the metadata of its keys, which hold a short string whole, and nothing else.
         const BRIEF = 1 << 28;
         /// Tells how much time is left, and so needs the time of the store, not only about that.
         const TIMED = 1 << 29;

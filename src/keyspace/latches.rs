@@ -72,6 +72,12 @@ impl Latches {
         (is_contended && positions.all(|position| position == first)).then_some(first)
     }
 
+    /// True if somebody holds a latch that one of `names` needs.
+    pub fn any_taken<'n>(&self, names: impl IntoIterator<Item = &'n Bytes>) -> bool {
+        let latch = |name| self.latches.get(self.position(name));
+        names.into_iter().filter_map(|name| latch(name)).any(|latch| latch.mutex.try_lock().is_err())
+    }
+
     /// Notes whether those who have just come for a latch came together, which is probably so the next time.
     pub fn note_crowd(&self, position: usize, is_crowd: bool) {
         if let Some(latch) = self.latches.get(position) {

@@ -310,7 +310,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "O(N) where N is the number of keys to retrieve.",
             "Atomically returns the string values of one or more keys.",
         ),
-    Command::new("mset", -3, WRITE_BLIND, |context, args| Box::pin(mset(context, args)))
+    Command::new("mset", -3, SET_BRIEF, |context, args| Box::pin(mset(context, args)))
         .keys(&[KeySpec::every(1, 2, OVERWRITES)])
         .doc(
             "1.0.1",
