@@ -27,11 +27,11 @@ struct WriteBuffers {
 impl WriteBuffers {
     /// The processor's cache holds the skip list of a small buffer, which takes writes a third faster than one of a
     /// quarter of the budget. Metadata, most of it read from the gateway's own cache, gains most by that; scans, which
-    /// look into every buffer, lose by many.
+    /// look into every buffer, lose by many, and elements are scanned more.
     fn of(family: Family) -> Self {
         match family {
             Family::Metadata => Self { divisor: 32, merged: 8, most: 24 },
-            _ => Self { divisor: 8, merged: 2, most: 6 },
+            _ => Self { divisor: 16, merged: 4, most: 12 },
         }
     }
 }
