@@ -1,6 +1,6 @@
 use std::{ops::Bound, sync::Arc};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use respgate_backend_api::KeyRange;
 
 use super::{
@@ -188,19 +188,23 @@ impl KeyCodec {
         self.head_bytes() + LENGTH_BYTES + key.len() + VERSION_BYTES
     }
 
-    /// The suffix in the key of an element, or the index in the key of a member; shares the memory of `record`.
+    /// The suffix in the key of an element, or the index in the key of a member: what is left of `record`.
     /// `None` if `record` is too short to be one of `key`.
-    pub fn suffix(&self, key: &[u8], record: &Bytes) -> Option<Bytes> {
+    pub fn suffix(&self, key: &[u8], mut record: Bytes) -> Option<Bytes> {
         let at = self.suffix_at(key);
-        (at <= record.len()).then(|| record.slice(at..))
+        (at <= record.len()).then(|| {
+            record.advance(at);
+            record
+        })
     }
 
-    /// The score and the member in the key of a score-index record; the member shares the memory of `record`.
+    /// The score and the member in the key of a score-index record; the member is what is left of `record`.
     /// `None` if `record` is too short to be one of `key`.
-    pub fn score_and_member(&self, key: &[u8], record: &Bytes) -> Option<(f64, Bytes)> {
-        let suffix = self.suffix(key, record)?;
+    pub fn score_and_member(&self, key: &[u8], record: Bytes) -> Option<(f64, Bytes)> {
+        let mut suffix = self.suffix(key, record)?;
         let score = decode_score(*suffix.first_chunk()?);
-        Some((score, suffix.slice(SCORE_BYTES..)))
+        suffix.advance(SCORE_BYTES);
+        Some((score, suffix))
     }
 
     /// The metadata records of a database, on a store without slot prefixes.

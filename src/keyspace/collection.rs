@@ -43,8 +43,8 @@ impl<'k> Collection<'k> {
         if self.is_indexed { index_of_member(name) } else { name.clone() }
     }
 
-    /// The suffix of one of [`Self::elements`]' records.
-    pub fn suffix(&self, record: &Bytes) -> Bytes {
+    /// The suffix of one of [`Self::elements`]' records: what is left of it.
+    pub fn suffix(&self, record: Bytes) -> Bytes {
         self.codec.suffix(&self.owner, record).unwrap_or_default()
     }
 
@@ -68,8 +68,8 @@ impl<'k> Collection<'k> {
         self.codec.scores_between(self.db, &self.owner, self.version, min, max)
     }
 
-    /// The member and the score in one of [`Self::scores`]' records.
-    pub fn scored(&self, record: &Bytes) -> (Bytes, f64) {
+    /// The member and the score in one of [`Self::scores`]' records, of which the member is left.
+    pub fn scored(&self, record: Bytes) -> (Bytes, f64) {
         let (score, member) = self.codec.score_and_member(&self.owner, record).unwrap_or_default();
         (member, score)
     }

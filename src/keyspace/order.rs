@@ -292,7 +292,7 @@ impl Unit<'_> {
     }
 
     fn index_in(&self, order: &Order, record: &Bytes) -> Bytes {
-        self.codec().suffix(&order.owner, record).unwrap_or_default()
+        self.codec().suffix(&order.owner, record.clone()).unwrap_or_default()
     }
 }
 

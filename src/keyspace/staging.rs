@@ -47,7 +47,7 @@ impl Unit<'_> {
         let mut entries = Vec::with_capacity(writes.len());
         for (record, value) in writes {
             let Some(value) = value else { continue };
-            entries.push((collection.suffix(record), decode_member(value)?.1));
+            entries.push((collection.suffix(record.clone()), decode_member(value)?.1));
         }
         Ok(keyspace.sidecar()?.load(&loading, &entries).await?)
     }

@@ -123,7 +123,7 @@ async fn say_records(
 
 /// What a record means.
 fn describe(elements: &Collection<'_>, metadata: &Metadata, record: &Bytes, value: &Bytes) -> String {
-    let suffix = elements.suffix(record);
+    let suffix = elements.suffix(record.clone());
     let is_score = elements.scores().contains(record);
     match &metadata.body {
         Body::String(_) => String::new(),
@@ -134,7 +134,7 @@ fn describe(elements: &Collection<'_>, metadata: &Metadata, record: &Bytes, valu
         Body::Hash { .. } => format!("{}: {}", Short(&suffix), Short(value)),
         Body::Set { .. } => Short(&suffix).to_string(),
         Body::Zset { .. } if is_score => {
-            let (member, score) = elements.scored(record);
+            let (member, score) = elements.scored(record.clone());
             format!("index: {score}, {}", Short(&member))
         }
         Body::Zset { order: ZsetOrder::Sidecar(_), .. } => match decode_member(value) {

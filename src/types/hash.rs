@@ -125,7 +125,7 @@ pub async fn all(unit: &mut Unit<'_>, key: &Key) -> Result<Vec<Pair>> {
     let Some(hash) = find(unit, key).await? else { return Ok(Vec::new()) };
     let mut pairs = Vec::new();
     walk(unit, hash.elements().elements(), Direction::Forward, |record, value| {
-        pairs.push((hash.elements().suffix(&record), value));
+        pairs.push((hash.elements().suffix(record), value));
         ControlFlow::Continue(())
     })
     .await?;

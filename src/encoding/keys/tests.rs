@@ -110,8 +110,8 @@ fn keys_of_other_records_are_not_decoded() {
         let element = codec.element(3, b"foo", VERSION, b"");
         assert_eq!(codec.decode_metadata_key(&element), None);
         assert_eq!(codec.decode_garbage_key(&element), None);
-        assert_eq!(codec.score_and_member(b"foo", &element), None, "no score");
-        assert_eq!(codec.suffix(b"fooo", &element), None);
+        assert_eq!(codec.score_and_member(b"foo", element.clone()), None, "no score");
+        assert_eq!(codec.suffix(b"fooo", element), None);
         let other = KeyCodec::new("nso", codec.slot_prefix).unwrap();
         assert_eq!(codec.decode_metadata_key(&other.metadata(3, b"foo")), None);
         let garbage = codec.garbage(3, b"foo", VERSION);
@@ -249,10 +249,10 @@ proptest! {
         let [metadata, element, scored, member, garbage, _] = place.records(slot_prefix, &suffix, score);
         prop_assert_eq!(codec.decode_metadata_key(&metadata), Some((*db, &key[..])));
         prop_assert_eq!(codec.decode_garbage_key(&garbage), Some(Owner { db: *db, key, version: *version }));
-        prop_assert_eq!(codec.suffix(key, &element), Some(Bytes::from(suffix.clone())));
-        prop_assert_eq!(codec.suffix(key, &member), Some(index_of_member(&suffix)));
+        prop_assert_eq!(codec.suffix(key, element), Some(Bytes::from(suffix.clone())));
+        prop_assert_eq!(codec.suffix(key, member), Some(index_of_member(&suffix)));
         prop_assert_eq!(codec.elements(*db, key, *version).start.len(), codec.suffix_at(key));
-        let (found, found_member) = codec.score_and_member(key, &scored).unwrap();
+        let (found, found_member) = codec.score_and_member(key, scored).unwrap();
             prop_assert_eq!(found, score);
         prop_assert_eq!(found_member, Bytes::from(suffix));
     }

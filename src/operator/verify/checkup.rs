@@ -93,7 +93,7 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
         let mut pages = self.unit.pages(self.records.elements()).await?;
         while let Some(page) = self.job.next_page(&mut pages).await? {
             for (record, chunk) in page {
-                let suffix = self.records.suffix(&record);
+                let suffix = self.records.suffix(record.clone());
                 let Ok(number) = <[u8; 4]>::try_from(&*suffix).map(u32::from_be_bytes) else {
                     self.note_strange(&suffix, "chunk number");
                     continue;
@@ -124,7 +124,7 @@ impl<'c, 'j, 'k> Checkup<'c, 'j, 'k> {
             while let Some(page) = self.job.next_page(&mut pages).await? {
                 members += page.len() as u64;
                 for (record, value) in page {
-                    let index = self.records.suffix(&record);
+                    let index = self.records.suffix(record);
                     let Ok((member, _)) = decode_member(&value) else {
                         self.note_strange(&value, "member");
                         continue;

@@ -22,7 +22,7 @@ impl Checkup<'_, '_, '_> {
         let mut pages = self.unit.pages(self.records.elements()).await?;
         while let Some(page) = self.job.next_page(&mut pages).await? {
             for (record, element) in page {
-                let suffix = self.records.suffix(&record);
+                let suffix = self.records.suffix(record.clone());
                 let Ok(position) = <[u8; 8]>::try_from(&*suffix).map(u64::from_be_bytes) else {
                     self.note_strange(&suffix, "position");
                     continue;

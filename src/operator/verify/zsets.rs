@@ -42,7 +42,7 @@ impl Checkup<'_, '_, '_> {
         let mut scored = Vec::with_capacity(page.len());
         let mut has_outsiders = false;
         for (record, value) in page {
-            let member = self.records.suffix(&record);
+            let member = self.records.suffix(record);
             match decode_member_score(&value) {
                 Ok(score) if !score.is_nan() => {
                     let place = [&encode_score(score), &*member].concat();
@@ -69,7 +69,7 @@ impl Checkup<'_, '_, '_> {
 
     /// Looks for what is in the index among the members.
     async fn check_index(&mut self, page: Vec<(Bytes, Bytes)>) -> Result<()> {
-        let indexed: Vec<_> = page.iter().map(|(record, _)| self.records.scored(record)).collect();
+        let indexed: Vec<_> = page.iter().map(|(record, _)| self.records.scored(record.clone())).collect();
         let members: Vec<_> = indexed.iter().map(|(member, _)| self.records.element(member)).collect();
         let values = self.unit.read_many(&members).await?;
         for (((record, _), (member, score)), value) in page.into_iter().zip(indexed).zip(values) {

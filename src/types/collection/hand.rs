@@ -61,7 +61,7 @@ impl Open<'_> {
         let mut cards = Reservoir { size, seen: 0, kept: Vec::with_capacity(size) };
         let keyspace = unit.keyspace();
         walk(unit, self.elements().elements(), Direction::Forward, |record, _| {
-            cards.offer(&self.elements().suffix(&record), keyspace.random());
+            cards.offer(&self.elements().suffix(record), keyspace.random());
             ControlFlow::Continue(())
         })
         .await?;

@@ -152,7 +152,7 @@ impl<'k> Open<'k> {
         }
         let page = unit.scan(&range, Direction::Forward, limit).await?;
         let is_last = page.len() < limit;
-        let page: Vec<_> = page.into_iter().map(|(record, value)| (self.elements.suffix(&record), value)).collect();
+        let page: Vec<_> = page.into_iter().map(|(record, value)| (self.elements.suffix(record), value)).collect();
         let next = page.last().filter(|_| !is_last).map(|(suffix, _)| suffix.clone());
         Ok((page, next))
     }
@@ -192,7 +192,7 @@ pub(super) async fn walk(
     loop {
         let page = unit.scan(&range, direction, PAGE_RECORDS).await?;
         let is_last = page.len() < PAGE_RECORDS;
-        if let Some((last, _)) = page.last() {
+        if let Some((last, _)) = page.last().filter(|_| !is_last) {
             match direction {
                 Direction::Forward => range = range.after(last),
                 Direction::Backward => range.end = last.clone(),

@@ -104,7 +104,7 @@ impl Open<'_> {
         let mut rank = 0;
         walk(unit, self.elements().elements(), Direction::Forward, |record, value| {
             if let Some(found) = wanted.get_mut(&rank) {
-                *found = Some((self.elements().suffix(&record), value));
+                *found = Some((self.elements().suffix(record), value));
             }
             rank += 1;
             if rank > highest { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -141,7 +141,7 @@ impl Open<'_> {
             }
             if place < elements.len() {
                 let (record, value) = elements.swap_remove(place);
-                return Ok(Some((self.elements().suffix(&record), value)));
+                return Ok(Some((self.elements().suffix(record), value)));
             }
         }
         Ok(None)
@@ -170,7 +170,7 @@ impl Open<'_> {
         walk(unit, self.elements().elements(), Direction::Forward, |record, _| {
             if rank % block == 0 && rank > 0 {
                 // Copied, for the record's memory is larger.
-                suffixes.push(Bytes::copy_from_slice(&self.elements().suffix(&record)));
+                suffixes.push(Bytes::copy_from_slice(&self.elements().suffix(record)));
             }
             rank += 1;
             ControlFlow::Continue(())

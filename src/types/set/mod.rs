@@ -41,7 +41,7 @@ pub async fn add(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result<us
         records.len()
     };
     if added > 0 {
-        let suffixes = records.iter().map(|record| set.elements().suffix(record));
+        let suffixes = records.iter().map(|record| set.elements().suffix(record.clone()));
         unit.keyspace().hands().added(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.put_record(record, Bytes::new()));
         set.settle(unit, added, 0).await?;
@@ -60,7 +60,7 @@ pub async fn remove(unit: &mut Unit<'_>, key: &Key, members: &[Bytes]) -> Result
     }
     let removed = records.len();
     if removed > 0 {
-        let suffixes = records.iter().map(|record| set.elements().suffix(record));
+        let suffixes = records.iter().map(|record| set.elements().suffix(record.clone()));
         unit.keyspace().hands().removed(set.version(), suffixes);
         records.into_iter().for_each(|record| unit.delete_record(record));
         set.settle(unit, 0, removed).await?;
@@ -118,10 +118,14 @@ pub async fn stream(unit: &mut Unit<'_>, key: &Key) -> Result<Option<Elements>> 
     }
 }
 
+/// All members, in the order of bytes.
 async fn read_all(unit: &mut Unit<'_>, set: &Open<'_>) -> Result<Vec<Bytes>> {
-    let mut members = Vec::new();
+    /// For so many there is room at once, whatever the metadata say.
+    const FIRST_MAX: usize = 4_096;
+
+    let mut members = Vec::with_capacity(set.counted().map_or(0, |count| (count as usize).min(FIRST_MAX)));
     walk(unit, set.elements().elements(), Direction::Forward, |record, _| {
-        members.push(set.elements().suffix(&record));
+        members.push(set.elements().suffix(record));
         ControlFlow::Continue(())
     })
     .await?;

@@ -137,7 +137,7 @@ impl<'k> Chunks<'k> {
 
     /// The number of the chunk in `record`.
     fn number_of(&self, record: &Bytes) -> Result<u64> {
-        match (*self.records.suffix(record)).try_into() {
+        match (*self.records.suffix(record.clone())).try_into() {
             Ok(number) => Ok(u32::from_be_bytes(number).into()),
             Err(_) => Err(keyspace::Error::from(NO_CHUNK_NUMBER).into()),
         }

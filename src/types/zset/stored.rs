@@ -152,11 +152,12 @@ async fn read_records(
         let page = unit.scan(&range, direction, limit).await?;
         let passed = skipped.min(page.len());
         skipped -= passed;
-        members.extend(page.iter().skip(passed).map(|(record, _)| zset.elements().scored(record)));
-        let Some((last, _)) = page.last().filter(|_| page.len() == limit) else { break };
-        match direction {
-            Direction::Forward => range = range.after(last),
-            Direction::Backward => range.end = last.clone(),
+        let last = page.last().filter(|_| page.len() == limit).map(|(record, _)| record.clone());
+        members.extend(page.into_iter().skip(passed).map(|(record, _)| zset.elements().scored(record)));
+        match (last, direction) {
+            (None, _) => break,
+            (Some(last), Direction::Forward) => range = range.after(&last),
+            (Some(last), Direction::Backward) => range.end = last,
         }
     }
     Ok(members)
@@ -172,7 +173,7 @@ async fn records(unit: &mut Unit<'_>, zset: &Open<'_>, part: &Span) -> Result<Op
         Span::Members(min, max) => {
             let first = unit.scan(&index(zset), Direction::Forward, 1).await?;
             let last = unit.scan(&index(zset), Direction::Backward, 1).await?;
-            let score = |page: &[(Bytes, Bytes)]| page.first().map(|(record, _)| elements.scored(record).1);
+            let score = |page: &[(Bytes, Bytes)]| page.first().map(|(record, _)| elements.scored(record.clone()).1);
             let (Some(first), Some(last)) = (score(&first), score(&last)) else { return Ok(None) };
             if first != last {
                 return Ok(None);
