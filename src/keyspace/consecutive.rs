@@ -1,7 +1,10 @@
 use bytes::Bytes;
 use respgate_backend_api::{Direction, KeyRange, Result, Snapshot};
 
-/// How many records are read at once by a scan that goes on where the one before it began or ended.
+/// How many records are read by a scan that goes on where the one before it began or ended.
+const SECOND: usize = 16;
+
+/// How many are read by those after it.
 const RECORDS: usize = 64;
 
 type Records = Vec<(Bytes, Bytes)>;
@@ -61,7 +64,11 @@ impl Consecutive {
         if let Some(known) = last.and_then(|last| last.first(range, limit)) {
             return Ok(known);
         }
-        let wanted = if last.is_some() { limit.max(RECORDS) } else { limit };
+        let wanted = match last {
+            None => limit,
+            Some(last) if last.records.len() < SECOND => limit.max(SECOND),
+            Some(_) => limit.max(RECORDS),
+        };
         let mut records = snapshot.scan(range, direction, wanted).await?;
         // Of more than that the next scan is seldom a part, and they would be held for as long as the unit runs.
         self.last = (wanted <= RECORDS).then(|| Stretch {
@@ -113,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_third_of_consecutive_scans_does_not_ask_the_store() {
+    async fn few_of_consecutive_scans_ask_the_store() {
         let store = MemoryBackend::new();
         let writes = (0..100).map(|number| (record(number), Some(Bytes::new()))).collect();
         store.snapshot().await.unwrap().commit(WriteSet { writes, guards: Vec::new() }).await.unwrap();
@@ -125,8 +132,8 @@ mod tests {
                     Direction::Forward => (KeyRange::new(record(taken), record(100)), taken),
                     Direction::Backward => (KeyRange::new(record(0), record(100 - taken)), end - taken),
                 };
-                // Whoever asks the empty store now finds nothing.
-                let snapshot = if taken < 2 { &full } else { &empty };
+                // Whoever asks the empty store finds nothing.
+                let snapshot = if [0, 1, 1 + SECOND as u64].contains(&taken) { &full } else { &empty };
                 let found = scanned.scan(&**snapshot, &range, direction, 1).await.unwrap();
                 assert_eq!(found, [(record(first), Bytes::new())]);
             }

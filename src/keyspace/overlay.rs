@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use respgate_backend_api::{Direction, KeyRange, Result, Snapshot, Write};
 
-use super::consecutive::Consecutive;
+use super::{Intent, consecutive::Consecutive};
 
 /// A record's value, or `None` if it does not exist.
 type Value = Option<Bytes>;
@@ -107,10 +107,11 @@ impl Overlay {
         (self.writes.into_iter().collect(), self.read_ahead)
     }
 
-    /// At most `limit` pairs of `range`, as if the writes were already in the snapshot.
+    /// At most `limit` pairs of `range`, as if the writes were already in the snapshot. `intent` is that of the unit.
     pub(super) async fn scan(
         &mut self,
         snapshot: &dyn Snapshot,
+        intent: Intent,
         range: &KeyRange,
         direction: Direction,
         limit: usize,
@@ -123,11 +124,10 @@ impl Overlay {
         let deleted = own.clone().filter(|(_, value)| value.is_none()).count();
         // Own deletions hide at most `deleted` pairs, so this many are enough.
         let enough = limit.saturating_add(deleted);
-        // Who only reads seldom takes one record after the other from one end.
-        let stored = if self.writes.is_empty() {
-            snapshot.scan(range, direction, enough).await?
-        } else {
-            self.scanned.scan(snapshot, range, direction, enough).await?
+        let stored = match intent {
+            // Who only reads seldom takes one record after the other from one end.
+            Intent::Read => snapshot.scan(range, direction, enough).await?,
+            Intent::Write => self.scanned.scan(snapshot, range, direction, enough).await?,
         };
         Ok(match direction {
             Direction::Forward => merge(own, stored, limit, |own, stored| own <= stored),

@@ -64,7 +64,7 @@ impl Unit<'_> {
             return Ok(found);
         }
         let snapshot = self.snapshot().await?;
-        let found = self.overlay.scan(&*snapshot, range, direction, limit).await?;
+        let found = self.overlay.scan(&*snapshot, self.intent, range, direction, limit).await?;
         // Who writes is about to change what it has read.
         if let Some((cache, scan)) = known.filter(|_| self.intent == Intent::Read) {
             scan.keep(cache, &found, self.epoch);
