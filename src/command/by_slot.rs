@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 
 use super::{
     Gateway, Replies, Session, Step,
-    crowd::{self, Way},
-    execute::{execute_unit, run_unit_within},
+    crowd::{self, Way, execute_unit},
+    execute::run_unit_within,
 };
 use crate::resp::Reply;
 

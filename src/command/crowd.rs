@@ -204,6 +204,18 @@ impl Drop for Pass<'_> {
     }
 }
 
+/// Carries out what a pipeline begins with, in one unit of work, which is shared with other connections that want the same
+/// keys or parts of the store. Gives the replies, in order, and removes the steps that they answer.
+pub(super) async fn execute_unit(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
+    let _pass = match way(gateway, steps) {
+        Way::Free(pass) => pass,
+        Way::Waiting(gate) => return join(gateway, session, gate, steps).await,
+    };
+    let replies = run_unit(gateway, session, steps).await;
+    steps.drain(..replies.replies.len());
+    replies
+}
+
 /// Carries out `steps` among others. Gives the replies, and leaves the steps that have none.
 pub(super) async fn join(gateway: &Arc<Gateway>, session: &Session, gate: Gate, steps: &mut Vec<Step>) -> Replies {
     let (done, outcome) = oneshot::channel();

@@ -1,6 +1,5 @@
 use std::{
     mem,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -8,109 +7,13 @@ use bytes::Bytes;
 use respgate_backend_api as backend;
 
 use super::{
-    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Stream, Transaction, by_slot,
-    crowd::{self, Way},
-    elements,
+    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Step, Stream, Transaction, elements,
     session::Watched,
 };
 use crate::{
-    config::PipelineOrder,
-    encoding::slot,
     keyspace::{Intent, Key, LatchGuards, Scope, Unit},
     resp::Reply,
 };
-
-/// One request of a unit.
-pub enum Step {
-    /// To be carried out.
-    Run(&'static Entry, Vec<Bytes>),
-    /// Answered already, but not before the requests ahead of it: a refusal, or QUEUED.
-    Answer(Reply),
-}
-
-impl Step {
-    pub(super) fn command(&self) -> Option<(&'static Entry, &[Bytes])> {
-        match self {
-            Self::Run(entry, args) => Some((entry, args)),
-            Self::Answer(_) => None,
-        }
-    }
-
-    /// The name of the command, if it is to be carried out.
-    pub fn name(&self) -> Option<&'static str> {
-        self.command().map(|(entry, _)| entry.name.as_str())
-    }
-
-    /// True if the step may write to the store.
-    pub fn may_write(&self) -> bool {
-        self.command().is_some_and(|(entry, _)| entry.command.may_write())
-    }
-
-    /// True if the step reads from the store or writes to it. Others may ask it for a figure or two.
-    fn needs_store(&self) -> bool {
-        self.command().is_some_and(|(entry, args)| {
-            entry.command.flags.intersects(Flags::READONLY | Flags::WRITE)
-                || entry.command.keys_among(args).next().is_some()
-        })
-    }
-
-    /// True if the step is EXEC.
-    pub fn is_transaction(&self) -> bool {
-        self.command().is_some_and(|(entry, _)| matches!(entry.command.run, Run::Transaction))
-    }
-
-    /// True if the step needs short records and nothing else, so that those who share a unit with it lose nothing.
-    pub(super) fn is_brief(&self) -> bool {
-        const BYTES_MAX: usize = 4 << 10;
-
-        self.command().is_some_and(|(entry, args)| {
-            entry.command.flags.contains(Flags::BRIEF) && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
-        })
-    }
-
-    /// About as many bytes as the step may write, if it is [brief](Self::is_brief).
-    pub(super) fn bytes(&self) -> usize {
-        /// What metadata and their record key have beside the name and the value.
-        const RECORD_BYTES: usize = 64;
-
-        let bytes = |(_, args): (_, &[Bytes])| args.iter().map(Bytes::len).sum::<usize>();
-        self.command().map_or(0, bytes) + RECORD_BYTES * self.keys().count()
-    }
-
-    /// True if the step must have a unit of its own.
-    pub fn runs_alone(&self) -> bool {
-        self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::ALONE))
-    }
-
-    /// The keys of the step.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Bytes> {
-        self.command().into_iter().flat_map(|(entry, args)| entry.command.keys_among(args))
-    }
-
-    /// The key of the step, if it reads the metadata of that and needs nothing else.
-    fn only_read(&self) -> Option<Bytes> {
-        let mut keys = self.keys();
-        let is_timed = self.command().is_some_and(|(entry, _)| entry.command.flags.contains(Flags::TIMED));
-        let key = keys.next().filter(|_| self.is_brief() && !is_timed && !self.may_write())?;
-        keys.next().is_none().then(|| key.clone())
-    }
-
-    /// The slot that all keys of the step lie in, if it has keys and may share a unit.
-    pub(super) fn slot(&self) -> Option<u16> {
-        let (entry, args) = self.command().filter(|_| !self.runs_alone())?;
-        let mut slots = entry.command.keys_among(args).map(|name| slot(name));
-        let first = slots.next()?;
-        slots.all(|slot| slot == first).then_some(first)
-    }
-
-    /// The reply if the unit fails with `error`.
-    fn refused(&self, error: &Error) -> Reply {
-        match self {
-            Self::Run(..) => error.clone().into_reply(),
-            Self::Answer(reply) => reply.clone(),
-        }
-    }
-}
 
 /// What one unit of work is to do.
 #[derive(Clone, Copy)]
@@ -154,29 +57,6 @@ impl<'a> Plan<'a> {
     fn transaction(gateway: &Gateway, steps: &'a [Step], watched: &'a [Watched]) -> Self {
         Self { watched, reply_bytes_max: usize::MAX, may_stream: false, ..Self::pipeline(gateway, steps) }
     }
-}
-
-/// Carries out what a pipeline begins with: in one unit of work, or in units side by side if only the order within slots
-/// counts. Gives the replies, in order, and removes the steps that they answer.
-///
-/// At least one step is answered, and not always all of them: a unit ends early when its replies have become large, or
-/// with one that is so large that it is sent page by page.
-pub async fn execute(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
-    match gateway.settings().unit.pipeline_order {
-        PipelineOrder::Session => execute_unit(gateway, session, steps).await,
-        PipelineOrder::Slot => by_slot::execute(gateway, session, steps).await,
-    }
-}
-
-/// The same, in one unit of work, which is shared with other connections that want the same keys or parts of the store.
-pub(super) async fn execute_unit(gateway: &Arc<Gateway>, session: &mut Session, steps: &mut Vec<Step>) -> Replies {
-    let _pass = match crowd::way(gateway, steps) {
-        Way::Free(pass) => pass,
-        Way::Waiting(gate) => return crowd::join(gateway, session, gate, steps).await,
-    };
-    let replies = run_unit(gateway, session, steps).await;
-    steps.drain(..replies.replies.len());
-    replies
 }
 
 /// Runs steps of a pipeline as one unit of work and gives their replies, in order, of which there may be fewer than steps.
