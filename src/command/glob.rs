@@ -34,7 +34,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     !text.is_empty() && pattern.iter().all(|&byte| byte == b'*') || pattern.is_empty()
 }
 
-/// True if KEYS or SCAN with `pattern` would give `name`: as [`matches`], but `*` selects the empty name too.
+/// True if KEYS or SCAN with `pattern` would give `name`: as [`matches()`], but `*` selects the empty name too.
 pub fn selects(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || matches(pattern, name)
 }

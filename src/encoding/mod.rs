@@ -11,7 +11,7 @@
 //! - [`Journal`] tells the sidecar of a sorted set what the last change was;
 //! - [`Cursor`] is the position that a number given out by SCAN stands for;
 //! - [`KeyVersions`] hands out versions that set a new collection apart from the old one of the same name;
-//! - [`slot`] and [`slot_prefix`] spread keys over range-partitioned stores;
+//! - [`slot()`] and [`slot_prefix`] spread keys over range-partitioned stores;
 //! - [`encode_score`] orders scores as bytes;
 //! - [`rdb`] is the exception: the format of DUMP and RESTORE, which is Redis'.
 

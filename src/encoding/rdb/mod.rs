@@ -4,8 +4,8 @@
 //! | type (1) | value (*) | RDB version (2, little-endian) | CRC-64/Redis of all before it (8, little-endian) |
 //! ```
 //!
-//! [`dump`] writes the oldest encodings, which every Redis still reads, under RDB version 10: Redis 7.0 refuses newer
-//! versions, and 7.2, whose own is 11, takes older ones. [`restore`] reads every encoding of the five types that Redis
+//! [`dump()`] writes the oldest encodings, which every Redis still reads, under RDB version 10: Redis 7.0 refuses newer
+//! versions, and 7.2, whose own is 11, takes older ones. [`restore()`] reads every encoding of the five types that Redis
 //! up to 7.2 has written: a payload tells of the server's memory layout at the time.
 //!
 //! This is Redis' format, not ours: most of its integers are little-endian, but the lengths are not.
@@ -24,10 +24,10 @@ use crc::{CRC_64_REDIS, Crc, Table};
 pub use dump::dump;
 pub use restore::restore;
 
-/// The version that [`dump`] writes.
+/// The version that [`dump()`] writes.
 const VERSION: u16 = 10;
 
-/// The latest version that [`restore`] reads: that of Redis 7.2.
+/// The latest version that [`restore()`] reads: that of Redis 7.2.
 const VERSION_MAX: u16 = 11;
 
 const CHECKSUM_BYTES: usize = 8;

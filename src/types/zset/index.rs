@@ -1,7 +1,7 @@
 //! A sorted set at hand, in whichever of two ways it is stored.
 //!
 //! Everything else about sorted sets is written in terms of what is here: the scores of members, who stands where, and
-//! the change of one member's score. [`stored`](super::stored) and [`sidecar`](super::sidecar) do each of it their way.
+//! the change of one member's score. [`stored`] and [`sidecar`] do each of it their way.
 
 use std::{cmp::Ordering, ops::Bound};
 
