@@ -156,6 +156,9 @@ fn those_who_write_a_little_at_the_same_time_share_units() {
     for round in 1..=ROUNDS {
         let requests: Vec<(String, Value)> = (0..CLIENTS)
             .map(|client| match client % 6 {
+                // Some need to know what was there, or give it back.
+                0 if client % 12 == 0 => (format!("SET value:{client} {round} KEEPTTL"), Value::ok()),
+                0 if round > 1 => (format!("SET value:{client} {round} GET"), Value::bulk((round - 1).to_string())),
                 0 => (format!("SET value:{client} {round}"), Value::ok()),
                 1 => (format!("INCR count:{client}"), Value::Integer(round)),
                 2 => (format!("MSET value:{client} {round} twin:{client} {round}"), Value::ok()),

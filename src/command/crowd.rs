@@ -178,8 +178,8 @@ pub(super) fn way<'g>(gateway: &'g Arc<Gateway>, steps: &[Step]) -> Way<'g> {
     let Some(gate) = gate::before(gateway, steps) else { return Way::Free(None) };
     match gate {
         Gate::Latch(_) => return Way::Waiting(gate),
-        Gate::Commit if gateway.crowds.goes_alone() => return Way::Free(None),
-        Gate::Commit => return Way::Waiting(gate),
+        Gate::Commit { .. } if gateway.crowds.goes_alone() => return Way::Free(None),
+        Gate::Commit { .. } => return Way::Waiting(gate),
         Gate::Reads(_) | Gate::Writes(_) | Gate::WritesAcross(_) => {}
     }
     match gateway.crowds.gathered.lock().entry(gate) {
@@ -260,11 +260,12 @@ async fn carry_out(gateway: Arc<Gateway>, gate: Gate) {
         }
         match gate {
             Gate::Latch(latch) => gateway.keyspace.latches().note_crowd(latch, guests.len() > 1),
-            Gate::Commit => {
-                gateway.crowds.note_commit(guests.len());
+            Gate::Commit { .. } => {
+                let count = guests.len();
                 let guests = send_away_who_would_wait(&gateway, guests);
                 if gateway.crowds.close_if_empty(gate) {
                     host.has_guests = false;
+                    gateway.crowds.note_commit(count);
                     return serve(&gateway, gate, guests).await;
                 }
                 let gateway = Arc::clone(&gateway);
@@ -293,7 +294,7 @@ async fn serve(gateway: &Arc<Gateway>, gate: Gate, mut guests: Vec<Guest>) {
     let replies = if counts.len() == 1 {
         Some(run_unit(gateway, &mut first.session, &steps).await)
     } else {
-        run_shared_unit(gateway, &mut first.session, &steps, gate.conflicts_max(gateway)).await
+        run_shared_unit(gateway, &mut first.session, &steps, gate).await
     };
     let mut steps = steps.drain(..);
     for (guest, count) in guests.iter_mut().zip(counts) {
@@ -320,7 +321,7 @@ fn share_out(gateway: &Arc<Gateway>, gate: Gate, guests: Vec<Guest>, replies: Re
         let stream = if replies.len() == 0 { stream.take() } else { None };
         guest.answer(Replies { replies: own, stream });
     }
-    if gate == Gate::Commit {
+    if matches!(gate, Gate::Commit { .. }) {
         late.into_iter().for_each(|guest| drop(task::spawn(guest.go_alone(Arc::clone(gateway)))));
     } else if !late.is_empty() {
         gateway.crowds.put_back(gate, late.into_iter());

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use respgate_backend_api as backend;
 
 use super::{
-    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Step, Stream, Transaction, elements,
+    Args, Context, Entry, Error, Flags, Gateway, Result, Run, Session, Step, Stream, Transaction, elements, gate::Gate,
     session::Watched,
 };
 use crate::{
@@ -29,6 +29,8 @@ struct Plan<'a> {
     conflicts_max: u32,
     /// True if the steps are those of different clients.
     is_shared: bool,
+    /// True if the latches are held already.
+    is_latched: bool,
 }
 
 /// What a unit answers.
@@ -50,7 +52,15 @@ impl<'a> Plan<'a> {
     fn pipeline(gateway: &Gateway, steps: &'a [Step]) -> Self {
         let unit = &gateway.settings().unit;
         let (reply_bytes_max, conflicts_max) = (unit.reply_bytes_max.as_usize(), unit.conflict_retries_max);
-        Self { steps, watched: &[], reply_bytes_max, may_stream: true, conflicts_max, is_shared: false }
+        Self {
+            steps,
+            watched: &[],
+            reply_bytes_max,
+            may_stream: true,
+            conflicts_max,
+            is_shared: false,
+            is_latched: false,
+        }
     }
 
     /// A transaction is never cut short.
@@ -91,12 +101,22 @@ pub(super) async fn run_shared_unit(
     gateway: &Gateway,
     session: &mut Session,
     steps: &[Step],
-    conflicts_max: u32,
+    gate: Gate,
 ) -> Option<Replies> {
-    let plan = Plan { conflicts_max, is_shared: true, ..Plan::pipeline(gateway, steps) };
+    let conflicts_max = gate.conflicts_max(gateway);
+    let mut plan = Plan { conflicts_max, is_shared: true, ..Plan::pipeline(gateway, steps) };
+    // They have nothing to do with each other, so nobody shall wait for the latches of another.
+    let _latches = match gate {
+        Gate::Commit { .. } => {
+            plan.is_latched = true;
+            let names: Vec<&[u8]> = steps.iter().flat_map(Step::keys).map(|name| &**name).collect();
+            Some(gateway.keyspace.latches().try_acquire(&names)?)
+        }
+        _ => None,
+    };
     match run_until_committed(gateway, session, plan).await {
         Ok(replies) => Some(replies.unwrap_or_default()),
-        Err(error) if may_split(&error) => None,
+        Err(error) if gate.parts_after(&error) => None,
         Err(error) => Some(refuse_all(steps, &error)),
     }
 }
@@ -212,7 +232,8 @@ async fn run_once(
 
     let Plan { steps, watched, .. } = plan;
     let writes = attempts.conflicts >= LATCHED_FROM || steps.iter().any(Step::may_write);
-    let _latches = if writes { Some(acquire_latches(gateway, steps, watched).await) } else { None };
+    let takes_latches = writes && !plan.is_latched;
+    let _latches = if takes_latches { Some(acquire_latches(gateway, steps, watched).await) } else { None };
     let unit = if watched.is_empty() && !steps.iter().any(Step::needs_store) {
         gateway.keyspace.begin_idle()
     } else if let Some(unit) = glance(gateway, session, plan, attempts).await? {

@@ -5,15 +5,18 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{Gateway, Step};
+use respgate_backend_api as backend;
+
+use super::{Error, Gateway, Step};
 
 /// What one unit passes at a time, or few had better pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Gate {
     /// A latch, by its number.
     Latch(usize),
-    /// The way to the log of a store that this process has for itself. Units may pass it side by side.
-    Commit,
+    /// The way to the log of a store that this process has for itself, for those who read before they write, or for those
+    /// who only overwrite and shall not have to wait while others read. Units may pass it side by side.
+    Commit { reads: bool },
     /// The way to read from a part of a store that is far away.
     Reads(u64),
     /// The way to write to one.
@@ -32,7 +35,20 @@ impl Gate {
         match self {
             // There each for itself would only be in each other's way again.
             Self::Latch(_) => gateway.settings().unit.conflict_retries_max,
-            Self::Commit | Self::Reads(_) | Self::Writes(_) | Self::WritesAcross(_) => AT_PARTS,
+            Self::Commit { .. } | Self::Reads(_) | Self::Writes(_) | Self::WritesAcross(_) => AT_PARTS,
+        }
+    }
+
+    /// True if those who pass together and fail with `error`, of which nothing has been written, had better go alone.
+    pub(super) fn parts_after(self, error: &Error) -> bool {
+        match (self, error) {
+            (_, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_) | backend::Error::Corrupt(_))) => {
+                true
+            }
+            // It may be the failure of one, and each is asked for what he alone needs.
+            (Self::Commit { .. }, Error::Store(error)) => !matches!(error, backend::Error::OutcomeUnknown(_)),
+            // A store that is far away need not be told so many times.
+            _ => false,
         }
     }
 
@@ -40,13 +56,14 @@ impl Gate {
         /// Enough for requests to many parts to be worth sending.
         const STEPS_ACROSS: usize = 1_024;
         /// Part of a millisecond of work.
+        const STEPS_AT_ONCE: usize = 128;
         const BYTES_AT_ONCE: usize = 64 << 10;
 
         let unit = &gateway.settings().unit;
         let room = Room { steps: unit.pipeline_commands_max, bytes: unit.pipeline_bytes_max.as_usize() };
         match self {
             Self::Latch(_) | Self::Reads(_) => room,
-            Self::Commit => Room { bytes: BYTES_AT_ONCE, ..room },
+            Self::Commit { .. } => Room { steps: STEPS_AT_ONCE, bytes: BYTES_AT_ONCE },
             Self::Writes(_) => Room { bytes: gateway.keyspace.capabilities().part_bytes_max, ..room },
             Self::WritesAcross(_) => Room { steps: STEPS_ACROSS, ..room },
         }
@@ -80,8 +97,9 @@ pub(super) fn before(gateway: &Gateway, steps: &[Step]) -> Option<Gate> {
     let writes = steps.iter().any(Step::may_write);
     if !keyspace.capabilities().shared {
         // What a pipeline commits is as good as a crowd's. Who would have to wait for a latch must not hold up others.
-        let is_one = matches!(steps, [step] if step.is_brief()) && writes;
-        return (is_one && !is_latched(gateway, steps)).then_some(Gate::Commit);
+        let [step] = steps else { return None };
+        let may_share = writes && step.is_brief() && !is_latched(gateway, steps);
+        return may_share.then(|| Gate::Commit { reads: !step.only_overwrites() });
     }
     // A pipeline that only reads shares requests among its own commands, and their replies may be long.
     let may_share = writes || steps.len() == 1;

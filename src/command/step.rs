@@ -47,7 +47,17 @@ impl Step {
         const BYTES_MAX: usize = 4 << 10;
 
         self.command().is_some_and(|(entry, args)| {
-            entry.command.flags.contains(Flags::BRIEF) && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
+            entry.command.flags.contains(Flags::BRIEF)
+                && args.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX
+                // What SET replaces may be long.
+                && !has_option(args, &["get"])
+        })
+    }
+
+    /// True if the step, a [brief](Self::is_brief) one that writes, reads nothing before it.
+    pub(super) fn only_overwrites(&self) -> bool {
+        self.command().is_some_and(|(entry, args)| {
+            entry.command.flags.contains(Flags::BLIND) && !has_option(args, &["nx", "xx", "keepttl"])
         })
     }
 
@@ -93,4 +103,9 @@ impl Step {
             Self::Answer(reply) => reply.clone(),
         }
     }
+}
+
+/// True if one of `options` is among the words behind a key and its value, or looks as if it were.
+fn has_option(args: &[Bytes], options: &[&str]) -> bool {
+    args.iter().skip(3).any(|word| options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes())))
 }

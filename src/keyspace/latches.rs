@@ -62,6 +62,16 @@ impl Latches {
         LatchGuards { _held: held.into_iter().flatten().collect() }
     }
 
+    /// Takes the latches of `names`, if all are free.
+    pub fn try_acquire(&self, names: &[&[u8]]) -> Option<LatchGuards<'_>> {
+        let mut positions: Vec<usize> = names.iter().map(|name| self.position(name)).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        let take = |position: usize| self.latches.get(position)?.mutex.try_lock().ok();
+        let held: Option<Vec<_>> = positions.into_iter().map(take).collect();
+        Some(LatchGuards { _held: held? })
+    }
+
     /// The number of the latch that all of `names` need, if there is one such latch, and somebody holds it now or others
     /// will probably come for it in a moment.
     pub fn contended<'n>(&self, names: impl IntoIterator<Item = &'n Bytes>) -> Option<usize> {
@@ -131,7 +141,10 @@ mod tests {
         assert!(!is_ready(latches.acquire(Scope::Keys(&[b"b"]))));
         assert!(is_ready(latches.acquire(Scope::Keys(&[b"c"]))));
         assert!(!is_ready(latches.acquire(Scope::Everything)));
-        drop(held);
+        assert!(latches.try_acquire(&[b"c", b"a"]).is_none());
+        let other = latches.try_acquire(&[b"c", b"d", b"c"]);
+        assert!(other.is_some() && !is_ready(latches.acquire(Scope::Keys(&[b"d"]))));
+        drop((held, other));
         // Awaited, because the runtime makes a task that takes so many latches yield in between.
         latches.acquire(Scope::Everything).await;
     }

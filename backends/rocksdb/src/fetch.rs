@@ -56,6 +56,12 @@ impl Fetches {
             .store(average_ns.saturating_mul(INERTIA).saturating_add(took_ns) / (INERTIA + 1), Ordering::Relaxed);
     }
 
+    /// How many lookups one thread is done with in a moment.
+    pub(crate) fn handful(&self) -> usize {
+        let lookups = HANDFUL_NS / self.lookup_ns.load(Ordering::Relaxed).max(1);
+        usize::try_from(lookups).unwrap_or(usize::MAX).max(1)
+    }
+
     /// Takes what waits, in parts that one thread is done with in a moment.
     fn take(&self) -> Vec<Vec<Fetch>> {
         let lookups_max = HANDFUL_NS / self.lookup_ns.load(Ordering::Relaxed).max(1);

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use respgate_backend_api::{Direction, Error, KeyRange, Result, Snapshot, WriteSet};
 use rocksdb::{DBPinnableSlice, ReadOptions};
 
@@ -20,6 +21,9 @@ const INLINE_BYTES_MAX: usize = 128 << 10;
 
 /// The most keys that are looked up on the thread that polls: about a millisecond of work.
 const INLINE_KEYS_MAX: usize = 1_024;
+
+/// The most threads that look up keys for one call.
+const PARTS_MAX: usize = 16;
 
 /// RocksDB's own result, before its errors are told apart.
 type Outcome<T> = std::result::Result<T, rocksdb::Error>;
@@ -76,10 +80,11 @@ impl View {
         Ok((values, unreached))
     }
 
-    /// Puts the value of each key into its slot of `values`, from disk if need be.
-    fn multi_get_from_disk(&self, wanted: &[(usize, Bytes)], values: &mut [Option<Bytes>]) -> Outcome<()> {
+    /// The value of each key, with the slot that it stands beside, from disk if need be.
+    fn multi_get_from_disk(&self, wanted: &[(usize, Bytes)]) -> Outcome<Vec<(usize, Option<Bytes>)>> {
         let engine = self.engine();
         let options = self.disk_reads();
+        let mut values = Vec::with_capacity(wanted.len());
         for family in Family::ALL {
             let of_family = wanted.iter().filter(|(_, key)| Family::of(key) == family);
             let (slots, keys): (Vec<_>, Vec<_>) = of_family.map(|(slot, key)| (*slot, key)).unzip();
@@ -89,12 +94,10 @@ impl View {
             let sorted = false;
             let found = engine.db().batched_multi_get_cf_opt(engine.handle(family), keys, sorted, &options);
             for (slot, found) in slots.into_iter().zip(found) {
-                if let Some(value) = values.get_mut(slot) {
-                    *value = found?.as_ref().map(copy);
-                }
+                values.push((slot, found?.as_ref().map(copy)));
             }
         }
-        Ok(())
+        Ok(values)
     }
 
     /// Adds to `pairs` those that follow them in `scan`, and says whether the scan is finished. It is not if
@@ -225,12 +228,18 @@ impl Snapshot for RocksdbSnapshot {
             return Ok(values);
         }
         let wanted: Vec<_> = unreached.into_iter().filter_map(|slot| Some((slot, keys.get(slot)?.clone()))).collect();
-        let view = Arc::clone(&self.view);
-        fetch(self.view.engine(), wanted.len(), move || {
-            view.multi_get_from_disk(&wanted, &mut values).map_err(error::of_read)?;
-            Ok(values)
-        })
-        .await
+        // Lookups that have to wait for the disk are made side by side.
+        let part = self.view.engine().fetches.handful().max(wanted.len().div_ceil(PARTS_MAX));
+        let parts = wanted.chunks(part).map(|part| {
+            let (view, part) = (Arc::clone(&self.view), part.to_vec());
+            fetch(self.view.engine(), part.len(), move || view.multi_get_from_disk(&part).map_err(error::of_read))
+        });
+        for (slot, found) in try_join_all(parts).await?.into_iter().flatten() {
+            if let Some(value) = values.get_mut(slot) {
+                *value = found;
+            }
+        }
+        Ok(values)
     }
 
     async fn scan(&self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
