@@ -144,8 +144,10 @@ fn a_queue_that_everybody_uses_loses_nothing_and_keeps_the_order_of_each() {
 
 #[test]
 fn those_who_write_a_little_at_the_same_time_share_units() {
-    let gateway = Gateway::start();
+    let settings = [("RESPGATE_SERVER__WORKER_THREADS", "1")];
+    let gateway = Gateway::with(&Options { env: &settings, ..Options::default() });
     let mut conn = gateway.connect();
+    let mut busy = gateway.connect();
     conn.run("SET text value");
     let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| gateway.connect()).collect();
     for conn in conns.iter_mut().skip(1).step_by(3) {
@@ -167,14 +169,19 @@ fn those_who_write_a_little_at_the_same_time_share_units() {
                 _ => (format!("PEXPIRE value:{client} 1"), Value::Integer(0)),
             })
             .collect();
+        // While this is looked up, the requests arrive.
+        let absent: String = (0..1_000).map(|number| format!(" absent:{round}:{number}")).collect();
+        busy.send(&command(&words(&format!("MGET{absent}"))));
         for (conn, (request, _)) in conns.iter_mut().zip(&requests) {
             conn.send(&command(&words(request)));
         }
+        assert_eq!(busy.read().elements().len(), 1_000);
         for (conn, (request, reply)) in conns.iter_mut().zip(requests) {
             assert_eq!(conn.read(), reply, "{request}");
         }
     }
-    let commands = (CLIENTS * ROUNDS) as u64;
+    // MGET too.
+    let commands = ((CLIENTS + 1) * ROUNDS) as u64;
     let taken = units(&mut conn) - before;
     assert!(taken < commands, "{taken} units for {commands} commands");
     let kept: BTreeSet<String> = conn.run("KEYS *").elements().iter().map(Value::text).collect();
