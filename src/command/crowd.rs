@@ -130,8 +130,8 @@ impl Crowds {
         is_empty
     }
 
-    /// Those who go next, as many as there is room for; none if nobody is left.
-    fn next(&self, gate: Gate, mut room: Room) -> Vec<Guest> {
+    /// Those who go next: the first, and whoever may go with him, as many as there is room for. None if nobody is left.
+    fn next(&self, gate: Gate, room: Room) -> Vec<Guest> {
         let mut crowds = self.gathered.lock();
         let Entry::Occupied(mut entry) = crowds.entry(gate) else { return Vec::new() };
         let waiting = &mut entry.get_mut().guests;
@@ -139,13 +139,17 @@ impl Crowds {
             entry.remove();
             return Vec::new();
         };
+        let mut room = room.after(&first.steps);
         let mut guests = vec![first];
-        while let (Some(last), Some(next)) = (guests.last(), waiting.front()) {
-            match room.after(&last.steps) {
-                Some(left) if left.after(&next.steps).is_some() && last.goes_with(next) => room = left,
-                _ => break,
+        for guest in mem::take(waiting) {
+            let goes_along = guests.first().is_some_and(|first| first.goes_with(&guest));
+            match room.filter(|_| goes_along).and_then(|room| room.after(&guest.steps)) {
+                Some(left) => {
+                    room = Some(left);
+                    guests.push(guest);
+                }
+                None => waiting.push_back(guest),
             }
-            guests.extend(waiting.pop_front());
         }
         entry.get_mut().due = Crowd::due(guests.iter().map(|guest| guest.steps.len()).sum());
         guests
