@@ -100,6 +100,11 @@ impl Error {
         Self::user(format!("ERR invalid expire time in '{name}' command"))
     }
 
+    /// True if several commands that failed together may succeed one by one. Nothing has been written then.
+    pub(super) fn may_split(&self) -> bool {
+        matches!(self, Self::Store(backend::Error::Conflict | backend::Error::TooLarge(_) | backend::Error::Corrupt(_)))
+    }
+
     /// What the client is told.
     pub fn into_reply(self) -> Reply {
         match self {

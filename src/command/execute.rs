@@ -88,7 +88,7 @@ pub(super) async fn run_unit_within(
     let plan = Plan { reply_bytes_max, ..Plan::pipeline(gateway, steps) };
     match run_until_committed(gateway, session, plan).await {
         Ok(replies) => replies.unwrap_or_default(),
-        Err(error) if steps.len() > 1 && may_split(&error) => {
+        Err(error) if steps.len() > 1 && error.may_split() => {
             run_one_by_one(gateway, session, steps, reply_bytes_max).await
         }
         Err(error) => refuse_all(steps, &error),
@@ -134,10 +134,6 @@ pub async fn execute_transaction(gateway: &Gateway, session: &mut Session, trans
         Ok(None) => Reply::NullArray,
         Err(error) => error.into_reply(),
     }
-}
-
-fn may_split(error: &Error) -> bool {
-    matches!(error, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_) | backend::Error::Corrupt(_)))
 }
 
 async fn run_one_by_one(gateway: &Gateway, session: &mut Session, steps: &[Step], reply_bytes_max: usize) -> Replies {

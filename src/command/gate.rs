@@ -42,9 +42,7 @@ impl Gate {
     /// True if those who pass together and fail with `error`, of which nothing has been written, had better go alone.
     pub(super) fn parts_after(self, error: &Error) -> bool {
         match (self, error) {
-            (_, Error::Store(backend::Error::Conflict | backend::Error::TooLarge(_) | backend::Error::Corrupt(_))) => {
-                true
-            }
+            (_, error) if error.may_split() => true,
             // It may be the failure of one, and each is asked for what he alone needs.
             (Self::Commit { .. }, Error::Store(error)) => !matches!(error, backend::Error::OutcomeUnknown(_)),
             // A store that is far away need not be told so many times.

@@ -51,12 +51,7 @@ impl Latches {
     pub async fn acquire(&self, scope: Scope<'_>) -> LatchGuards<'_> {
         let held = match scope {
             Scope::Keys([name]) => vec![self.lock(self.position(name)).await],
-            Scope::Keys(names) => {
-                let mut positions: Vec<usize> = names.iter().map(|name| self.position(name)).collect();
-                positions.sort_unstable();
-                positions.dedup();
-                self.lock_all(positions).await
-            }
+            Scope::Keys(names) => self.lock_all(self.positions(names)).await,
             Scope::Everything => self.lock_all(0..COUNT).await,
         };
         LatchGuards { _held: held.into_iter().flatten().collect() }
@@ -64,11 +59,8 @@ impl Latches {
 
     /// Takes the latches of `names`, if all are free.
     pub fn try_acquire(&self, names: &[&[u8]]) -> Option<LatchGuards<'_>> {
-        let mut positions: Vec<usize> = names.iter().map(|name| self.position(name)).collect();
-        positions.sort_unstable();
-        positions.dedup();
         let take = |position: usize| self.latches.get(position)?.mutex.try_lock().ok();
-        let held: Option<Vec<_>> = positions.into_iter().map(take).collect();
+        let held: Option<Vec<_>> = self.positions(names).into_iter().map(take).collect();
         Some(LatchGuards { _held: held? })
     }
 
@@ -110,6 +102,14 @@ impl Latches {
             Ok(held) => Some(held),
             Err(_) => Some(mutex.lock().await),
         }
+    }
+
+    /// The numbers of the latches of `names`, in the order in which they are taken.
+    fn positions(&self, names: &[&[u8]]) -> Vec<usize> {
+        let mut positions: Vec<usize> = names.iter().map(|name| self.position(name)).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
     }
 
     fn position(&self, name: &[u8]) -> usize {

@@ -37,7 +37,7 @@ impl Default for Fetches {
 }
 
 struct Fetch {
-    lookups: u64,
+    lookups: usize,
     work: Box<dyn FnOnce() + Send>,
 }
 
@@ -49,7 +49,7 @@ impl Fetches {
 
         let began = Instant::now();
         (fetch.work)();
-        let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX) / fetch.lookups.max(1);
+        let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX) / (fetch.lookups as u64).max(1);
         // Others may learn at the same time; that one of them is forgotten is no loss.
         let average_ns = self.lookup_ns.load(Ordering::Relaxed);
         self.lookup_ns
@@ -64,7 +64,7 @@ impl Fetches {
 
     /// Takes what waits, in parts that one thread is done with in a moment.
     fn take(&self) -> Vec<Vec<Fetch>> {
-        let lookups_max = HANDFUL_NS / self.lookup_ns.load(Ordering::Relaxed).max(1);
+        let lookups_max = self.handful();
         let mut handfuls: Vec<Vec<Fetch>> = Vec::new();
         let mut lookups = 0;
         for fetch in mem::take(&mut *self.waiting.lock()) {
@@ -94,7 +94,7 @@ pub(crate) async fn fetch<T: Send + 'static>(
     });
     let is_first = {
         let mut waiting = engine.fetches.waiting.lock();
-        waiting.push(Fetch { lookups: lookups as u64, work });
+        waiting.push(Fetch { lookups, work });
         waiting.len() == 1
     };
     if is_first {
@@ -115,8 +115,8 @@ async fn hand_over(engine: Arc<Engine>) {
 mod tests {
     use super::*;
 
-    fn handfuls(lookup_ns: u64, lookups: &[u64]) -> Vec<usize> {
-        let fetch = |&lookups: &u64| Fetch { lookups, work: Box::new(|| ()) };
+    fn handfuls(lookup_ns: u64, lookups: &[usize]) -> Vec<usize> {
+        let fetch = |&lookups: &usize| Fetch { lookups, work: Box::new(|| ()) };
         let waiting = Mutex::new(lookups.iter().map(fetch).collect());
         let fetches = Fetches { waiting, lookup_ns: AtomicU64::new(lookup_ns) };
         fetches.take().iter().map(Vec::len).collect()
